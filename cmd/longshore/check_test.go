@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,9 +12,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 const (
@@ -31,13 +28,21 @@ func called(t *testing.T, env map[string]string, args ...string) (status int, ou
 	return status, o.String(), d.String()
 }
 
+// fails requires that a command line ends with this status, prints nothing, and says this among its diagnostics.
+func fails(t *testing.T, want int, says string, args ...string) {
+	t.Helper()
+	status, out, diagnostics := called(t, nil, args...)
+	if status != want || out != "" || !strings.Contains(diagnostics, says) {
+		t.Errorf("longshore %q: exit status %d, want %d with %q:\n%s%s", args, status, want, says, out, diagnostics)
+	}
+}
+
 func serving(t *testing.T, around func(http.Handler) http.Handler) string {
 	t.Helper()
-	broker := expect.Get(embedded.Open(embedded.Settings{Data: t.TempDir(), Username: checkUser,
-		Password: checkPassword, Getenv: quickly},
-		testkit.Shipped(), slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(broker.Close)
-	server := httptest.NewServer(around(broker.Handler))
+	b := &bench{T: t, dir: t.TempDir()}
+	b.start()
+	t.Cleanup(b.stop)
+	server := httptest.NewServer(around(b.broker.Handler))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -100,18 +105,14 @@ func TestCheckExitStatus(t *testing.T) {
 			expect.Never(t, "what is printed", out+diagnostics, checkPassword)
 		})
 	}
-	if status, _, diagnostics := called(t, nil, "check", good); status != 2 || !strings.Contains(diagnostics, app.EnvPassword) {
-		t.Errorf("without credentials: exit status %d: %s", status, diagnostics)
-	}
+	fails(t, 2, app.EnvPassword, "check", good)
 }
 
 func TestCheckWritesReports(t *testing.T) {
 	url := serving(t, as)
 	for format, parse := range map[string]func([]byte) error{
 		"json":  func(b []byte) error { return json.Unmarshal(b, &struct{}{}) },
-		"junit": func(b []byte) error { return xml.Unmarshal(b, &struct{}{}) },
-		"text":  func([]byte) error { return nil },
-	} {
+		"junit": func(b []byte) error { return xml.Unmarshal(b, &struct{}{}) }, "text": func([]byte) error { return nil }} {
 		path := filepath.Join(t.TempDir(), "report")
 		expect.OK(t, os.WriteFile(path, []byte(strings.Repeat("what was there before ", 1000)), 0o600))
 		status, out, diagnostics := called(t, environment, "check", url, "--only", "^HDR-01", "--output",

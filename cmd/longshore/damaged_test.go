@@ -58,38 +58,37 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 		if runs {
 			b.start()
 		}
-		for command, wants := range map[string][]string{
-			"retained":          {"i@1", "in 59m", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
+		for command, wants := range map[string][]string{"retained": {"i@1",
+			"in 59m", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
 			"reaper quarantine": {"enclosed", "demo", "released", "not all records could be read (2 faults)", `"FORMER#a#"`},
-			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`},
-		} {
+			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`}} {
 			has(t, b.operate(2, strings.Fields(command)...), wants...)
 		}
 	}
 }
 
+// spoil changes the byte behind each place of a file where the text stands, if it may.
+func spoil(t *testing.T, path, text string, may func(behind []byte) bool) {
+	t.Helper()
+	raw := expect.Get(os.ReadFile(path))(t)
+	parts := bytes.Split(raw, []byte(text))
+	if len(parts) == 1 {
+		t.Fatalf("%q is not in %s", text, path)
+	}
+	for _, behind := range parts[1:] { // which are parts of raw
+		if may(behind) {
+			behind[0] ^= 1
+		}
+	}
+	expect.OK(t, os.WriteFile(path, raw, 0o600))
+}
+
 // spoilRecord changes a byte of each value in the records' file that stands under a key which ends with the text.
 func (b *bench) spoilRecord(text string) {
 	b.Helper()
-	path := filepath.Join(b.dir, "longshore.db")
-	raw, err := os.ReadFile(path)
-	if err != nil || !bytes.Contains(raw, []byte(text)) {
-		b.Fatalf("%q is not in %s: %v", text, path, err)
-	}
-	for at := 0; ; {
-		next := bytes.Index(raw[at:], []byte(text))
-		if next < 0 {
-			break
-		}
-		at += next + len(text)
-		// Behind the head; else it is a key that names a page.
-		if times, version := raw[at+16], raw[at+17]; times < 4 && version != 0 {
-			raw[at] ^= 1
-		}
-	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		b.Fatal(err)
-	}
+	// Behind the head; else it is a key that names a page.
+	isHead := func(behind []byte) bool { return len(behind) > 17 && behind[16] < 4 && behind[17] != 0 }
+	spoil(b.T, filepath.Join(b.dir, "longshore.db"), text, isHead)
 }
 
 // One damaged record of many costs no other: lists go around it and name it, whether a broker runs or not, and a rebuild
@@ -97,14 +96,15 @@ func (b *bench) spoilRecord(text string) {
 func TestOneDamagedRecord(t *testing.T) {
 	b := newBench(t)
 	const many = 12
-	path := func(n int) string {
-		return fmt.Sprintf("/v2/service_instances/many-%02d/service_bindings/bound-%02d", n, n)
+	instance := func(n int) string { return fmt.Sprintf("many-%02d", n) }
+	bind := func(n, want int) string {
+		t.Helper()
+		return b.bind(instance(n), fmt.Sprintf("bound-%02d", n), want)
 	}
-	bind := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"note":%q}}`, b.service, b.plans["sync"], secretText)
 	given := map[int]string{}
 	for n := range many {
-		b.provision(fmt.Sprintf("many-%02d", n), "sync", 0, 201)
-		given[n] = b.send("PUT", path(n), bind, 201)
+		b.provision(instance(n), "sync", 0, 201)
+		given[n] = bind(n, 201)
 	}
 	b.stop()
 	b.spoilRecord("#many-07INSTANCE")
@@ -125,24 +125,19 @@ func TestOneDamagedRecord(t *testing.T) {
 
 	said := b.operate(0, "rebuild", "--yes")
 	has(t, said, "0 instances and 0 bindings have a record again", "These were damaged.", "#many-07", ".lost-")
-	if left, err := filepath.Glob(filepath.Join(b.dir, "longshore.db.lost-*")); err != nil || len(left) != 1 {
-		t.Errorf("set aside: %v %v", left, err)
-	}
+	left := expect.Get(filepath.Glob(filepath.Join(b.dir, "longshore.db.lost-*")))(t)
+	expect.Same(t, "files that were set aside", 1, len(left))
 	has(t, b.operate(0, "fsck"), "nothing is damaged")
 	b.start()
 	for n := range many {
-		switch instance := fmt.Sprintf("/v2/service_instances/many-%02d", n); n {
+		switch path := "/v2/service_instances/" + instance(n); n {
 		case 3:
-			b.send("PUT", path(n), bind, 201)
-			continue
+			bind(n, 201)
 		case 7:
-			b.send("GET", instance, "", 404)
-			continue
+			b.send("GET", path, "", 404)
 		default:
-			expect.Says(t, fmt.Sprintf("the parameters of instance %d", n), b.send("GET", instance, "", 200), secretText)
-		}
-		if again := b.send("PUT", path(n), bind, 200); again != given[n] {
-			t.Errorf("%s: the credentials are %s, and were %s", path(n), again, given[n])
+			has(t, b.send("GET", path, "", 200), secretText)
+			expect.Same(t, "the credentials", given[n], bind(n, 200))
 		}
 	}
 }
@@ -157,7 +152,7 @@ func TestADamagedOperation(t *testing.T) {
 	b.start()
 	has(t, b.operate(2, "operations", "--state", "running", "-o", "wide"), slow, "#slow-1")
 	b.send("GET", "/v2/service_instances/slow-1/last_operation", "", 500)
-	b.send("GET", "/v2/service_instances/slow-2/last_operation", "", 200)
+	b.polled("slow-2", slow)
 }
 
 // No command opens a folder whose key is lost with another key, and each says what to do.
@@ -175,19 +170,15 @@ func TestALostKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.provision("ready-1", "sync", 0, 201)
-			binding := "/v2/service_instances/ready-1/service_bindings/bound-1"
-			bind := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"note":%q}}`, b.service, b.plans["sync"], secretText)
-			credentials := b.send("PUT", binding, bind, 201)
+			credentials := b.bind("ready-1", "bound-1", 201)
 			slow := b.provision("slow-1", "async", 3600, 202)
 			b.stop()
 			path := filepath.Join(b.dir, "vault.key")
 			key := expect.Get(os.ReadFile(path))(t)
 			expect.OK(t, lose(path, key))
 
-			for _, args := range [][]string{
-				{"instances"}, {"bindings"}, {"operations"}, {"instances", "--watch"}, {"retry", slow},
-				{"settle", slow, "--failed", "No.", "--yes"}, {"reaper", "report"}, {"reaper", "resume"},
-			} {
+			for _, args := range [][]string{{"instances"}, {"bindings"}, {"operations"}, {"instances", "--watch"},
+				{"retry", slow}, {"settle", slow, "--failed", "No.", "--yes"}, {"reaper", "report"}, {"reaper", "resume"}} {
 				has(t, b.operate(1, args...), "restore vault.key from a backup", "longshore rebuild --yes")
 			}
 			var refused *advice.Error
@@ -199,9 +190,7 @@ func TestALostKey(t *testing.T) {
 
 			expect.OK(t, os.WriteFile(path, key, 0o600))
 			b.start()
-			if again := b.send("PUT", binding, bind, 200); again != credentials {
-				t.Errorf("with the right key, the credentials are %s, and were %s", again, credentials)
-			}
+			expect.Same(t, "the credentials, with the right key", credentials, b.bind("ready-1", "bound-1", 200))
 			b.stop()
 
 			expect.OK(t, lose(path, key))
@@ -213,19 +202,16 @@ func TestALostKey(t *testing.T) {
 			}
 			b.start()
 			b.send("GET", "/v2/service_instances/ready-1", "", 200)
-			for _, said := range []string{b.send("GET", binding, "", 422), b.send("PUT", binding, bind, 422)} {
+			for _, said := range []string{b.send("GET", "/v2/service_instances/ready-1/service_bindings/bound-1", "", 422),
+				b.bind("ready-1", "bound-1", 422)} {
 				has(t, said, "credentials of this service binding were lost")
 			}
-			if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+slow, "",
-				200); !strings.Contains(poll, `"failed"`) {
-				t.Errorf("what could not go on: %s", poll)
+			has(t, b.polled("slow-1", slow), `"failed"`) // what could not go on
+			b.bind("ready-1", "bound-1-next", 201)
+			for _, path := range []string{"/service_bindings/bound-1", "/service_bindings/bound-1-next", ""} {
+				b.remove("ready-1"+path, 200)
 			}
-			b.send("PUT", binding+"-next", bind, 201)
-			hints := "?service_id=" + b.service + "&plan_id=" + b.plans["sync"]
-			for _, path := range []string{binding, binding + "-next", "/v2/service_instances/ready-1"} {
-				b.send("DELETE", path+hints, "", 200)
-			}
-			b.send("DELETE", "/v2/service_instances/slow-1"+hints+"&accepts_incomplete=true", "", 202)
+			b.remove("slow-1", 202)
 		})
 	}
 }

@@ -14,8 +14,11 @@ import (
 // An operator erases one of two users, from the broker that runs and from the folder at rest, and no message names the user.
 func TestForget(t *testing.T) {
 	b := newBench(t)
-	for _, user := range []string{"ann", "bob"} {
+	asks := func(user string) {
 		b.asker = "cloudfoundry " + base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"user_name":%q}`, user))
+	}
+	for _, user := range []string{"ann", "bob"} {
+		asks(user)
 		b.provision("of-"+user, "sync", 0, 201)
 	}
 	forgets := func(want int, args ...string) string {
@@ -27,7 +30,7 @@ func TestForget(t *testing.T) {
 	has(t, forgets(1, "ann"), "say --yes")
 	has(t, forgets(0, "ann", "--yes"), "1 entries of histories and 1 operations do not say any more who asked.\n")
 	has(t, forgets(0, "ann", "--yes"), "0 entries of histories and 0 operations")
-	b.asker = "cloudfoundry " + base64.StdEncoding.EncodeToString([]byte(`{"user_name":"ann"}`))
+	asks("ann")
 	b.provision("slow", "async", 3600, 202)
 	has(t, forgets(0, "ann", "--yes"), "1 operations of this user are in progress, and keep it: repeat the command")
 	b.stop()
@@ -45,7 +48,5 @@ func TestForget(t *testing.T) {
 	for _, r := range all.Records {
 		left[r.Key.Instance] = left[r.Key.Instance] || !r.Operation.Asker.IsZero()
 	}
-	if left["of-ann"] || left["of-bob"] || !left["slow"] {
-		t.Errorf("left: %v", left)
-	}
+	expect.Same(t, "what still tells who asked", map[string]bool{"of-ann": false, "of-bob": false, "slow": true}, left)
 }

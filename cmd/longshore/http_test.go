@@ -47,8 +47,7 @@ func TestBodiesAreNotReadBeforeTheLogin(t *testing.T) {
 	} {
 		for who, credentials := range map[string]string{"Nobody": "", "Guesser": "Authorization: Basic Y2Y6d3Jvbmc=\r\n"} {
 			t.Run(name+who, func(t *testing.T) {
-				c, err := net.Dial("tcp", address)
-				expect.OK(t, err)
+				c := expect.Get(net.Dial("tcp", address))(t)
 				defer func() { _ = c.Close() }()
 				_ = c.SetDeadline(time.Now().Add(limit))
 				expect.Get(fmt.Fprintf(c, "PUT /v2/service_instances/i HTTP/1.1\r\nHost: b\r\n"+

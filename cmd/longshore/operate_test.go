@@ -76,8 +76,7 @@ func asked(t *testing.T, method, url, body string, authority []byte) (status int
 
 func write(t *testing.T, path string, content []byte, mode os.FileMode, changed time.Time) {
 	t.Helper()
-	err := errors.Join(os.WriteFile(path, content, 0o600), os.Chmod(path, mode), os.Chtimes(path, changed, changed))
-	expect.OK(t, err)
+	expect.OK(t, errors.Join(os.WriteFile(path, content, 0o600), os.Chmod(path, mode), os.Chtimes(path, changed, changed)))
 }
 
 // A certificate is renewed while the broker serves: one that cannot be used leaves the old one, and
@@ -102,9 +101,8 @@ func TestServeForMonitoringAndOverTLS(t *testing.T) {
 		}
 		return answer, header
 	}
-	if answer, _ := must(200, "GET", url+"/healthz", "", first.Authority); answer != "ok\n" {
-		t.Errorf("it says %q", answer)
-	}
+	healthy, _ := must(200, "GET", url+"/healthz", "", first.Authority)
+	expect.Same(t, "it says", "ok\n", healthy)
 	must(401, "POST", url+"/healthz", "", first.Authority)
 	must(401, "GET", url+"/metrics", "", first.Authority)
 	must(404, "GET", strings.Replace(monitoring, "/metrics", "/v2/catalog", 1), "", nil)

@@ -29,12 +29,7 @@ type started struct {
 	log    *strings.Builder
 }
 
-// startIn starts a broker with what the environment says who logs in, both empty for nothing, and stops it with the test.
-func startIn(t *testing.T, dir, username, password string) (*started, error) {
-	t.Helper()
-	return startAs(t, embedded.Settings{Data: dir, Username: username, Password: password})
-}
-
+// startAs starts a broker, and stops it with the test.
 func startAs(t *testing.T, as embedded.Settings) (*started, error) {
 	t.Helper()
 	s := &started{t, nil, &strings.Builder{}}
@@ -44,6 +39,12 @@ func startAs(t *testing.T, as embedded.Settings) (*started, error) {
 		t.Cleanup(s.stop)
 	}
 	return s, err
+}
+
+// startIn starts one with what the environment says who logs in, both empty for nothing.
+func startIn(t *testing.T, dir, username, password string) (*started, error) {
+	t.Helper()
+	return startAs(t, embedded.Settings{Data: dir, Username: username, Password: password})
 }
 
 // startedOnce is a folder on which a broker of the platform cf was started.
@@ -66,16 +67,21 @@ func (s *started) stop() {
 	}
 }
 
-// lets requires the status of a login: 200, or 401, or 404 for another path.
-func (s *started) lets(path, username, password string, want int) {
-	s.Helper()
+// catalog asks for the catalog below a path.
+func (s *started) catalog(path, username, password string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", path+"/v2/catalog", nil)
 	r.SetBasicAuth(username, password)
 	r.Header.Set("X-Broker-API-Version", "2.17")
 	w := httptest.NewRecorder()
 	s.broker.Handler.ServeHTTP(w, r)
-	if w.Code != want {
-		s.Errorf("%s with the password %q is answered %d, want %d", username, password, w.Code, want)
+	return w
+}
+
+// lets requires the status of a login: 200, or 401, or 404 for another path.
+func (s *started) lets(path, username, password string, want int) {
+	s.Helper()
+	if got := s.catalog(path, username, password).Code; got != want {
+		s.Errorf("%s with the password %q is answered %d, want %d", username, password, got, want)
 	}
 }
 
@@ -194,14 +200,8 @@ func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
 	dir := startedOnce(t)
 	for _, overlap := range []string{"1s", "65s", "1m59s", "-1h"} {
 		for _, now := range []bool{true, false} {
-			args := []string{"platform", "rotate", "default", "--data", dir, "--overlap", overlap}
-			if now {
-				args = append(args, "--now")
-			}
-			if status, out, diagnostics := called(t, nil, args...); status != 2 || out != "" ||
-				!strings.Contains(diagnostics, "give 2m or more, or 0s") {
-				t.Errorf("%v: exit status %d:\n%s%s", overlap, status, out, diagnostics)
-			}
+			args := []string{"platform", "rotate", "default", "--data", dir, "--overlap", overlap, fmt.Sprint("--now=", now)}
+			fails(t, 2, "give 2m or more, or 0s", args...)
 		}
 	}
 	mustStart(t, dir, "cf", first).lets("", "cf", first, 200)
@@ -221,17 +221,11 @@ func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	expect.Same(t, "the user is", "korifi", user)
 	next := say(t, dir, `: (\S+)\n`, "rotate", "korifi", "--now")
 	again("rotated", "/korifi", "korifi", next, 200)
-	list := say(t, dir, `(?s).*`, "list")
-	if !regexp.MustCompile(`(?m)^default +default +cf +- +everything +- +-$`).MatchString(list) ||
-		!regexp.MustCompile(`(?m)^korifi +p-\S+ +korifi +/korifi +demo/async +in [0-9]+[hm] +-$`).MatchString(list) {
-		t.Errorf("the list:\n%s", list)
-	}
+	say(t, dir, `(?m)^default +default +cf +- +everything +- +-$`, "list")
+	say(t, dir, `(?m)^korifi +p-\S+ +korifi +/korifi +demo/async +in [0-9]+[hm] +-$`, "list")
 	say(t, dir, "Platform korifi is refused", "remove", "korifi")
 	again("removed", "/korifi", "korifi", next, 401)
-	if list := say(t, dir, `(?s).*`,
-		"list"); !regexp.MustCompile(`(?m)^korifi +p-\S+ +- +/korifi +demo/async +- +[0-9]s ago$`).MatchString(list) {
-		t.Errorf("the list shows a user who cannot log in:\n%s", list)
-	}
+	say(t, dir, `(?m)^korifi +p-\S+ +- +/korifi +demo/async +- +[0-9]s ago$`, "list") // no user who cannot log in
 	password := say(t, dir, `(?s)password +(\S+)\n  sees +demo/async\n`, "add", "korifi")
 	again("added again, with its path", "/korifi", "korifi", password, 200)
 	again("its path is its only one", "", "korifi", password, 404)
@@ -260,25 +254,17 @@ func TestPlatformAddWithItsID(t *testing.T) {
 	edit(t, dir, func(file map[string]any) { delete(file, "platforms") })
 
 	for _, wrong := range []string{"default", "p-" + strings.Repeat("x", 40), "Not/Valid"} {
-		status, _, diagnostics := called(t, nil, "platform", "add", "korifi", "--id", wrong, "--data", dir)
-		if status != 1 || !strings.Contains(diagnostics, `id "`+wrong+`" is `) {
-			t.Errorf("the id %q: exit status %d: %s", wrong, status, diagnostics)
-		}
+		fails(t, 1, `id "`+wrong+`" is `, "platform", "add", "korifi", "--id", wrong, "--data", dir)
 	}
 	password := say(t, dir, `password +(\S+)`, "add", "korifi", "--id", id)
-	if got := say(t, dir, `korifi +(p-\S+)`, "list"); got != id {
-		t.Errorf("it has the id %q, and had %q", got, id)
-	}
+	expect.Same(t, "its id", id, say(t, dir, `korifi +(p-\S+)`, "list"))
 	mustStart(t, dir, "", "").lets("", "korifi", password, 200)
 }
 
 // A platform that is named like the user of the environment is refused, and nothing is blocked by it.
 func TestPlatformAddOfTheEnvironmentsUser(t *testing.T) {
 	dir := startedOnce(t)
-	status, _, diagnostics := called(t, nil, "platform", "add", "cf", "--data", dir)
-	if status != 1 || !strings.Contains(diagnostics, `the user name "cf" is that of platform "default": choose another name`) {
-		t.Errorf("exit status %d: %s", status, diagnostics)
-	}
+	fails(t, 1, `the user name "cf" is that of platform "default": choose another name`, "platform", "add", "cf", "--data", dir)
 	password := say(t, dir, `password +(\S+)`, "add", "cf-eu")
 	s := mustStart(t, dir, "cf", first)
 	s.lets("", "cf", first, 200)
@@ -292,16 +278,12 @@ func TestLoginsOfALaterVersion(t *testing.T) {
 	if _, err := startIn(t, dir, "cf", first); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("it starts: %v", err)
 	}
-	status, _, said := called(t, nil, "platform", "rotate", "default", "--data", dir)
-	if status != 1 || !strings.Contains(said, "later version") {
-		t.Errorf("exit status %d: %s", status, said)
-	}
+	fails(t, 1, "later version", "platform", "rotate", "default", "--data", dir)
 }
 
 // Only a standard output that is the journal counts as one, and not that of a shell which a service has started.
 func TestJournalsAreRecognized(t *testing.T) {
-	info, err := os.Stdout.Stat()
-	expect.OK(t, err)
+	info := expect.Get(os.Stdout.Stat())(t)
 	is := info.Sys().(*syscall.Stat_t)
 	for stream, want := range map[string]bool{fmt.Sprintf("%d:%d", is.Dev, is.Ino): true, "": false, "9:31415": false} {
 		expect.Same(t, fmt.Sprintf("JOURNAL_STREAM=%q is the standard output", stream), want, journaled(stream))
@@ -319,18 +301,17 @@ func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 			"http://link")
 		return out.String()
 	}
-	show := func(username, password string) string { return into(false, username, password) }
 	for _, env := range [][2]string{{"cf", first}, {"", ""}} {
-		said := show(env[0], env[1])
+		said := into(false, env[0], env[1])
 		has(t, said, "user      cf")
 		expect.Never(t, "what is printed", said, first)
 	}
 	next := say(t, dir, `: (\S+)\n`, "rotate", "default", "--now")
-	has(t, show("", ""), "user      cf", "password  "+next, "cf:"+next)
+	has(t, into(false, "", ""), "user      cf", "password  "+next, "cf:"+next)
 	logged := into(true, "", "")
 	has(t, logged, "user      cf", "longshore platform rotate default")
 	expect.Never(t, "what a journal keeps", logged, next)
 	say(t, dir, `user`, "add", "korifi")
 	say(t, dir, `refused`, "remove", "default")
-	has(t, show("", ""), "platform list")
+	has(t, into(false, "", ""), "platform list")
 }

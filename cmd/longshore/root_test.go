@@ -75,12 +75,10 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 func TestUsageTellsNoSecret(t *testing.T) {
 	const secret = "hunter2"
 	env := map[string]string{app.EnvUsername: "someone-" + secret, app.EnvPassword: secret}
-	calls := [][]string{
-		{"check", "-p" + secret}, {"check", "-pasword=" + secret}, {"check", "--pasword=" + secret},
+	calls := [][]string{{"check", "-p" + secret}, {"check", "-pasword=" + secret}, {"check", "--pasword=" + secret},
 		{"check", "--pasword", secret}, {"check", "--password", secret}, {"try", "--parameters", `{"password":"` + secret, "URL"},
 		{"check", "URL", "http://u:" + secret + "@x"}, {"try", "--password=" + secret, "--plann", "x", "URL"},
-		{"try", "-password", secret, "--timeout", "0s", "URL"}, {"serve", "-x" + secret},
-	}
+		{"try", "-password", secret, "--timeout", "0s", "URL"}, {"serve", "-x" + secret}}
 	everywhere(described(), func(c *cobra.Command) {
 		path := strings.Fields(c.CommandPath())[1:]
 		calls = append(calls, append(path, "--help"), append([]string{"help"}, path...))
@@ -102,19 +100,13 @@ func TestFlagsOfOneHyphen(t *testing.T) {
 		"platform rotate x -now":  "--now",
 		"instances -stack=Broker": "--stack",
 	} {
-		status, out, diagnostics := called(t, nil, strings.Fields(line)...)
-		if status != 2 || out != "" || !strings.Contains(diagnostics, "did you mean "+meant+"?") {
-			t.Errorf("%s: exit status %d, want %s:\n%s%s", line, status, meant, out, diagnostics)
-		}
+		fails(t, 2, "did you mean "+meant+"?", strings.Fields(line)...)
 	}
 	status, out, diagnostics := called(t, nil, "check", "--list", "--only", "^PROV-08", "--level=MUST")
 	if status != 0 || !strings.Contains(out, "PROV-08/space") {
 		t.Errorf("exit status %d:\n%s%s", status, out, diagnostics)
 	}
-	status, out, diagnostics = called(t, nil, "reaper", "--last", "3", "report", "--data", t.TempDir())
-	if status != 1 || !strings.Contains(diagnostics, "is not a data folder") {
-		t.Errorf("exit status %d:\n%s%s", status, out, diagnostics)
-	}
+	fails(t, 1, "is not a data folder", "reaper", "--last", "3", "report", "--data", t.TempDir())
 }
 
 // A full is a file on a disk that is full.
@@ -124,8 +116,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // A command fails if anything that it prints cannot be written, and says so.
 func TestWhatCannotBePrintedIsSaid(t *testing.T) {
-	dir := t.TempDir()
-	mustStart(t, dir, "cf", first).stop()
+	dir := startedOnce(t)
 	for _, line := range []string{"version", "check --list", "fsck --data " + dir, "platform list --data " + dir,
 		"platform list -o json --data " + dir, "upgrades --data " + dir} {
 		var said strings.Builder

@@ -22,13 +22,11 @@ import (
 func filled(n int) operator.Row {
 	id := strings.Repeat("0123456789abcdef", 3)[:36]
 	at := time.Now().Add(-time.Duration(n) * 24 * time.Hour)
-	return operator.Row{
-		Platform: "p-abcdefghijkl", PlatformName: "production", Organization: id, Space: id, Provider: "cloudformation",
-		Made: []string{id, id}, Instance: id, Binding: id, State: string(lifecycle.DeleteFailed), Service: "object-storage",
-		Plan: "small-and-cheap", Created: at, Kept: &lifecycle.Kept{Name: id + id[:20], Since: at, Until: at, Freed: at},
-		Operation: &operator.Operation{Token: id + id, Kind: "deprovision", Phase: "in progress", Percent: n, Started: at},
-		IsAt:      "1.10.0", PlanIsAt: fmt.Sprintf("1.%d.0", n), Edited: true,
-	}
+	return operator.Row{Platform: "p-abcdefghijkl", PlatformName: "production", Organization: id, Space: id,
+		Provider: "cloudformation", Made: []string{id, id}, Instance: id, Binding: id, State: string(lifecycle.DeleteFailed),
+		Service: "object-storage", Plan: "small-and-cheap", Created: at, Kept: &lifecycle.Kept{Name: id + id[:20],
+			Since: at, Until: at, Freed: at}, Operation: &operator.Operation{Token: id + id, Kind: "deprovision",
+			Phase: "in progress", Percent: n, Started: at}, IsAt: "1.10.0", PlanIsAt: fmt.Sprintf("1.%d.0", n), Edited: true}
 }
 
 // judge requires of a table of long values that it fits on a screen unless it is wide, keeps what
@@ -148,12 +146,10 @@ func TestFiltersAndCompletion(t *testing.T) {
 	has(t, b.operate(1, "retained", "--platform", "nobody"), `there is no platform "nobody": the known ones are default`)
 	has(t, b.operate(2, "instances", "--older", "-1h"), "not negative")
 	has(t, b.operate(2, "instances", "--older", "2d"), `--older does not take "2d": give a duration, such as`)
-	for line, want := range map[string]string{
-		"instances": "slow-1\n", "dashboard": "ready-1\n", "backup": "slow-1\n", "retry": token + "\n",
-		"platform rotate": "default\n", "instances --platform": "default\n", "instances --offering": "demo\n",
-		"upgrades --offering demo --plan": "async\n",
-		"instances --state":               "create failed\n", "operations --sort": "started\n", "whose -o": "wide\n",
-	} {
+	for line, want := range map[string]string{"instances": "slow-1\n",
+		"dashboard": "ready-1\n", "backup": "slow-1\n", "retry": token + "\n", "platform rotate": "default\n",
+		"instances --platform": "default\n", "instances --offering": "demo\n", "upgrades --offering demo --plan": "async\n",
+		"instances --state": "create failed\n", "operations --sort": "started\n", "whose -o": "wide\n"} {
 		command, flag, _ := strings.Cut(line, " -")
 		args := append([]string{"__complete"}, append(strings.Fields(command), "--data", b.dir)...)
 		if flag != "" {

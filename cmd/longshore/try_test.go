@@ -17,9 +17,7 @@ import (
 
 // impatient leaves Retry-After out, so that the shortest pause decides.
 func impatient(broker http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		broker.ServeHTTP(unhurried{w}, r)
-	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { broker.ServeHTTP(unhurried{w}, r) })
 }
 
 type unhurried struct{ http.ResponseWriter }
@@ -59,9 +57,8 @@ func TestTryExitStatus(t *testing.T) {
 		"Asynchronous":  {good, []string{"--plan", "async-bind", "--service", "demo"}, 0, "polled"},
 		"ByID":          {good, []string{"--plan", "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"}, 0, "demo/async"},
 		"FlagsFirst":    {good, []string{"--service=demo", "--plan", "sync", "--bind=false"}, 0, "nothing is left"},
-		"Schema": {good, []string{"--plan", "schema", "--parameters", `{"parameter1":1}`, "--bind-parameters",
-			`{"parameter2":"x"}`},
-			0, "demo/schema"},
+		"Schema": {good, []string{"--plan",
+			"schema", "--parameters", `{"parameter1":1}`, "--bind-parameters", `{"parameter2":"x"}`}, 0, "demo/schema"},
 		"AgainstSchema":   {good, []string{"--plan", "schema", "--parameters", `{"nope":1}`}, 1, "nothing was made"},
 		"NotBindable":     {good, []string{"--plan", "not-bindable"}, 0, "deprovision"},
 		"Application":     {good, []string{"--plan", "requires-app"}, 0, "bind"},
@@ -115,9 +112,7 @@ func TestTryExitStatus(t *testing.T) {
 			expect.Never(t, "what is printed", out+diagnostics, checkPassword, "\x1b")
 		})
 	}
-	if status, _, diagnostics := called(t, nil, "try", good); status != 2 || !strings.Contains(diagnostics, app.EnvPassword) {
-		t.Errorf("without credentials: exit status %d: %s", status, diagnostics)
-	}
+	fails(t, 2, app.EnvPassword, "try", good)
 }
 
 // demanding is a catalog whose plan cannot be had without parameters.
@@ -130,10 +125,8 @@ func TestTryWritesATranscript(t *testing.T) {
 	url := serving(t, impatient)
 	path := filepath.Join(t.TempDir(), "transcript")
 	status, out, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--transcript", path)
-	content, err := os.ReadFile(path)
-	if err != nil || status != 0 {
-		t.Fatalf("exit status %d, %v:\n%s", status, err, out)
-	}
+	content := expect.Get(os.ReadFile(path))(t, out)
+	expect.Same(t, "exit status", 0, status)
 	_, dashed, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--transcript", "-")
 	for name, text := range map[string]string{"file": string(content), "output": dashed} {
 		expect.Says(t, name, text, "/v2/catalog", " plans of ", "PUT /v2/service_instances/", "201 after",
@@ -165,10 +158,8 @@ func fetched(t *testing.T, url, id string) int {
 // Whenever it is interrupted, what was made is deleted.
 func TestTryInterrupted(t *testing.T) {
 	t.Parallel()
-	for name, at := range map[string]string{
-		"WhileProvisioning": "PUT " + ofInstance, "WhilePolling": "GET last_operation$", "WhileBinding": "PUT " + ofBinding,
-		"WhileUnbinding": "DELETE " + ofBinding,
-	} {
+	for name, at := range map[string]string{"WhileProvisioning": "PUT " + ofInstance,
+		"WhilePolling": "GET last_operation$", "WhileBinding": "PUT " + ofBinding, "WhileUnbinding": "DELETE " + ofBinding} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, interrupt := context.WithCancel(t.Context())
@@ -200,14 +191,11 @@ func TestTryInterrupted(t *testing.T) {
 // aLife is a trial whose pauses take no time, and its outputs.
 func aLife(url string, terminal bool) (l *life, out, diagnostics *strings.Builder) {
 	out, diagnostics = &strings.Builder{}, &strings.Builder{}
-	c := &cloudcontroller.Client{
-		URL: url, Credential: cloudcontroller.Credential{Username: checkUser, Password: checkPassword}, APIVersion: 17,
-		HTTP: cloudcontroller.HTTP(nil),
-		Now:  time.Now, NewID: app.NewUUID, KeepOrphans: true, Sleep: func(context.Context, time.Duration) error { return nil },
-	}
-	return &life{
-		trial: trial{client: c, bind: true}, out: out, line: &progress{out: diagnostics, terminal: terminal},
-	}, out, diagnostics
+	c := &cloudcontroller.Client{URL: url, Credential: cloudcontroller.Credential{Username: checkUser, Password: checkPassword},
+		APIVersion: 17, HTTP: cloudcontroller.HTTP(nil),
+		Now: time.Now, NewID: app.NewUUID, KeepOrphans: true, Sleep: func(context.Context, time.Duration) error { return nil }}
+	l = &life{trial: trial{client: c, bind: true}, out: out, line: &progress{out: diagnostics, terminal: terminal}}
+	return l, out, diagnostics
 }
 
 func TestTrySaysWhatIsLeftBehind(t *testing.T) {
@@ -220,12 +208,10 @@ func TestTrySaysWhatIsLeftBehind(t *testing.T) {
 
 func TestTryShowsABarOnATerminal(t *testing.T) {
 	l, out, diagnostics := aLife(serving(t, as), true)
-	if err := l.live(t.Context()); err != nil {
-		t.Fatalf("%v:\n%s", err, out)
-	}
+	expect.OK(t, l.live(t.Context()), out)
 	shown := diagnostics.String()
-	if !strings.Contains(shown, clear+"[....................] 1 of 7, provision: ") ||
-		!strings.Contains(shown, clear+"[#################...] 7 of 7, ") || !strings.HasSuffix(shown, clear) {
+	has(t, shown, clear+"[....................] 1 of 7, provision: ", clear+"[#################...] 7 of 7, ")
+	if !strings.HasSuffix(shown, clear) {
 		t.Errorf("shown: %q", shown)
 	}
 	expect.Never(t, "the output", out.String(), "\x1b")
@@ -237,10 +223,9 @@ func TestTryChoosesAPlan(t *testing.T) {
 	plan := func(name string, isFree *bool) cloudcontroller.Plan {
 		return cloudcontroller.Plan{ID: name + "-id", Name: name, Free: isFree}
 	}
-	offered := cloudcontroller.Catalog{Services: []cloudcontroller.Service{
-		{ID: "1", Name: "first", Plans: []cloudcontroller.Plan{plan("large", &paid), plan("small", &free), plan("other", nil)}},
-		{ID: "2", Name: "second", Plans: []cloudcontroller.Plan{plan("tiny", nil), plan("huge", &paid)}},
-	}}
+	offered := cloudcontroller.Catalog{Services: []cloudcontroller.Service{{ID: "1",
+		Name: "first", Plans: []cloudcontroller.Plan{plan("large", &paid), plan("small", &free), plan("other", nil)}},
+		{ID: "2", Name: "second", Plans: []cloudcontroller.Plan{plan("tiny", nil), plan("huge", &paid)}}}}
 	for name, c := range map[string]struct{ service, plan, want string }{
 		"Free":         {"", "", "small"},
 		"Named":        {"first", "large", "large"},

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/paging"
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
@@ -20,39 +19,31 @@ import (
 )
 
 // people are what their platforms say of two users.
-var people = map[string]string{
-	"ann": `{"username":"ann","uid":"u-1","groups":["admin"]}`,
-	"bob": `{"user_name":"bob","email":"bob@example.com","user_id":"u-2"}`,
-}
-
-func (s *site) callerFor(user string, async bool) broker.Caller {
-	c := s.caller()
-	c.AcceptsIncomplete = async
-	c.Asker = lifecycle.Asker{IdentityPlatform: "somewhere", Request: "request-of-" + user}
-	c.Identity = json.RawMessage(people[user])
-	return c
-}
+var people = map[string]string{"ann": `{"username":"ann","uid":"u-1","groups":["admin"]}`,
+	"bob": `{"user_name":"bob","email":"bob@example.com","user_id":"u-2"}`}
 
 // asks has a user provision, bind, unbind or delete.
 func (s *site) asks(user, what, instance, binding, plan string) {
 	s.Helper()
-	service, planID := s.plan(plan)
-	c := s.callerFor(user, s.stalled)
+	c := s.caller()
+	c.Asker = lifecycle.Asker{IdentityPlatform: "somewhere", Request: "request-of-" + user}
+	c.Identity = json.RawMessage(people[user])
 	var err error
 	switch what {
 	case "provision":
-		_, err = s.broker.Provision(s.Context(), broker.ProvisionRequest{Caller: c, InstanceID: instance, ServiceID: service,
-			PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s"})
+		q := s.order(instance, plan)
+		q.Caller, q.Parameters = c, nil
+		_, err = s.broker.Provision(s.Context(), q)
 	case "bind":
-		_, err = s.broker.Bind(s.Context(), broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding,
-			ServiceID: service, PlanID: planID})
+		q := s.login(instance, binding, plan)
+		q.Caller = c
+		_, err = s.broker.Bind(s.Context(), q)
 	case "delete":
-		_, err = s.broker.Delete(s.Context(), broker.DeleteRequest{Caller: c, InstanceID: instance, BindingID: binding,
-			ServiceID: service, PlanID: planID})
+		q := s.removal(instance, binding, plan)
+		q.Caller = c
+		_, err = s.broker.Delete(s.Context(), q)
 	}
-	if err != nil {
-		s.Fatalf("%s: %s of %s/%s: %v", user, what, instance, binding, err)
-	}
+	expect.OK(s, err, user, what, instance, binding)
 }
 
 // everything is all that the table holds, with histories.
@@ -74,8 +65,7 @@ func (s *site) tells(user string) (is operator.Erasure) {
 	s.Helper()
 	names := datakey.New(s.ledger, local(s.T, 0))
 	add := func(count *int, key lifecycle.Key, asker lifecycle.Asker) {
-		who, err := names.Who(s.Context(), lifecycle.Entry{Key: key, Asker: asker})
-		expect.OK(s, err)
+		who := expect.Get(names.Who(s.Context(), lifecycle.Entry{Key: key, Asker: asker}))(s)
 		if who == user {
 			*count++
 		}
@@ -153,33 +143,24 @@ func TestForget(t *testing.T) {
 	if ann.Entries != 5 || ann.Operations < 4 || ann.Running != 1 || bob.Entries != 4 || bob.Running != 1 {
 		t.Fatalf("the story is another: %+v and %+v", ann, bob)
 	}
-	if did, err := s.console.Forget(t.Context(), ""); !refused(err) || did != (operator.Erasure{}) {
-		t.Errorf("nobody: %+v %v", did, err)
+	erases := func(user string, want operator.Erasure) {
+		t.Helper()
+		expect.Same(t, "what is erased of "+user, want, expect.Get(s.console.Forget(t.Context(), user))(t))
 	}
+	isRefused(t, "nobody", expect.Err(s.console.Forget(t.Context(), "")))
 	for _, stranger := range []string{"an", "Ann", "admin", "somewhere"} {
-		if did, err := s.console.Forget(t.Context(), stranger); err != nil || did != (operator.Erasure{}) {
-			t.Errorf("%s: %+v %v", stranger, did, err)
-		}
+		erases(stranger, operator.Erasure{})
 	}
-	did, err := s.console.Forget(t.Context(), "ann")
-	if err != nil || did != ann {
-		t.Errorf("erased %+v, want %+v: %v", did, ann, err)
-	}
+	erases("ann", ann)
 	left := operator.Erasure{Running: 1}
 	if is := s.tells("ann"); is != left || s.tells("bob") != bob {
 		t.Errorf("of the one is left %+v, and of the other %+v", is, s.tells("bob"))
 	}
 	expect.Same(t, "what else there is", before, s.rest())
-	if did, err := s.console.Forget(t.Context(), "ann"); err != nil || did != left {
-		t.Errorf("a repetition: %+v %v", did, err)
-	}
+	erases("ann", left)
 	expect.OK(t, s.Finish(t.Context(), workflow.Of(running)))
-	if did, err := s.console.Forget(t.Context(), "u-1"); err != nil || did != (operator.Erasure{Entries: 1, Operations: 1}) {
-		t.Errorf("after its end, by the id: %+v %v", did, err)
-	}
-	if did, err := s.console.Forget(t.Context(), "bob@example.com"); err != nil || did != bob {
-		t.Errorf("by the address: %+v %v", did, err)
-	}
+	erases("u-1", operator.Erasure{Entries: 1, Operations: 1}) // her id
+	erases("bob@example.com", bob)
 }
 
 // A meddled store changes a record after it was scanned, once.
@@ -204,13 +185,9 @@ func TestForgetMeetsConflicts(t *testing.T) {
 	s.console.Records = ledger.New(&meddled{s.store, func() {
 		r, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, s.clock)
 		r.Unusable = true
-		if err = errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(r))); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(r))))
 	}}, s.id)
-	if did, err := s.console.Forget(t.Context(), "ann"); err != nil || did != ann {
-		t.Errorf("erased %+v, want %+v: %v", did, ann, err)
-	}
+	expect.Same(t, "what is erased", ann, expect.Get(s.console.Forget(t.Context(), "ann"))(t))
 	r := s.record(lifecycle.Key{Platform: "p", Instance: "i"})
 	if !r.Unusable || !r.Operation.Asker.IsZero() {
 		t.Errorf("the other change is lost: %+v", r)

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/pages"
@@ -109,9 +107,9 @@ func TestListsAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, faults := list(tc.query)
-			if d := cmp.Diff(tc.want, got); d != "" || l.leaves != tc.leaves || faults != 0 {
-				t.Errorf("%s: %d pages, want %d; %d faults (-want +got):\n%s", tc.reason, l.leaves, tc.leaves, faults, d)
-			}
+			expect.Same(t, tc.reason, tc.want, got)
+			expect.Same(t, tc.reason+": pages", tc.leaves, l.leaves)
+			expect.Same(t, tc.reason+": faults", 0, faults)
 		})
 	}
 	l.gets.Store(0)
@@ -134,10 +132,9 @@ func TestAPageReadsTheNamesOfPlatformsOnce(t *testing.T) {
 		read++
 		return map[string]string{s.caller().Platform: "cf"}, nil
 	}
-	for name, list := range map[string]func(context.Context, operator.Query) ([]operator.Row, string, error){
-		"List": s.console.List, "Upgrades": s.console.Upgrades, "Retained": s.console.Retained,
-		"Quarantined": s.console.Quarantined,
-	} {
+	for name, list := range map[string]func(context.Context,
+		operator.Query) ([]operator.Row, string, error){"List": s.console.List,
+		"Upgrades": s.console.Upgrades, "Retained": s.console.Retained, "Quarantined": s.console.Quarantined} {
 		read = 0
 		rows, _, err := list(t.Context(), operator.Query{What: operator.Instances, Platform: "cf"})
 		if err != nil || read != 1 || name == "List" && (len(rows) != 1 || rows[0].PlatformName != "cf") {
@@ -181,13 +178,8 @@ func TestUpgrades(t *testing.T) {
 		expect.OK(t, err)
 		got = append(got, operator.Row{Instance: u.Instance, Plan: u.Plan, IsAt: u.IsAt, PlanIsAt: u.PlanIsAt, Edited: u.Edited})
 	}
-	expect.Same(t,
-
-		"the list", []operator.Row{
-			{Instance: "edited", Plan: "sync", Edited: true},
-			{Instance: "behind", Plan: "maintenance", IsAt: "2.0.0", PlanIsAt: "3.0.0"},
-		}, got)
-
+	expect.Same(t, "the list", []operator.Row{{Instance: "edited", Plan: "sync", Edited: true},
+		{Instance: "behind", Plan: "maintenance", IsAt: "2.0.0", PlanIsAt: "3.0.0"}}, got)
 }
 
 // A link leads to the instance that was named, on the platform that has it, and the pages
@@ -202,10 +194,7 @@ func TestDashboard(t *testing.T) {
 	}
 	refuses := func(v operator.Viewing, word string) {
 		t.Helper()
-		_, err := s.console.Dashboard(t.Context(), v)
-		if refusal := (*operator.Refusal)(nil); !errors.As(err, &refusal) || !strings.Contains(refusal.Message, word) {
-			t.Errorf("%+v: %v, want a refusal that says %q", v, err, word)
-		}
+		isRefused(t, fmt.Sprintf("%+v", v), expect.Err(s.console.Dashboard(t.Context(), v)), word)
 	}
 	refuses(operator.Viewing{ID: "alone"}, "longshore serve")
 	s.console.Origin = "https://broker.example/prod/"

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 )
@@ -43,19 +44,20 @@ func (s *site) locked() bool {
 	return slices.ContainsFunc(s.things.Things(), func(t cloudtest.Thing) bool { return t.Locked })
 }
 
+// hasReleased requires that the thing is in use again.
+func (s *site) hasReleased(key lifecycle.Key) {
+	s.Helper()
+	if q := s.record(key); !q.IsReleased() || s.locked() {
+		s.Errorf("%+v, out of use: %v", q, s.locked())
+	}
+}
+
 func TestAnOperatorReleasesAThing(t *testing.T) {
 	s, name, key := enclosed(t)
-	if q, err := s.console.Release(t.Context(), "demo/"+name); err != nil || q.Kept.Name != name {
-		t.Fatalf("%+v %v", q, err)
-	}
-	if q := s.record(key); !q.IsReleased() || s.locked() {
-		t.Errorf("%+v, out of use: %v", q, s.locked())
-	}
-	var refusal *operator.Refusal
+	expect.Same(t, "released", name, expect.Get(s.console.Release(t.Context(), "demo/"+name))(t).Kept.Name)
+	s.hasReleased(key)
 	for _, again := range []string{name, "nothing"} {
-		if _, err := s.console.Release(t.Context(), again); !errors.As(err, &refusal) {
-			t.Errorf("release of %q: %v", again, err)
-		}
+		isRefused(t, "release of "+again, expect.Err(s.console.Release(t.Context(), again)))
 	}
 	for state, listed := range map[string]int{"": 1, "released": 1, "ready": 0} {
 		page, next, err := s.console.Quarantined(t.Context(), operator.Query{State: state})
@@ -67,10 +69,11 @@ func TestAnOperatorReleasesAThing(t *testing.T) {
 
 func TestAnOperatorDeletesAThing(t *testing.T) {
 	s, name, key := enclosed(t)
-	row, err := s.console.Discard(t.Context(), name)
-	if err != nil || row.Instance != "one" {
-		t.Fatalf("%+v %v", row, err)
+	discard := func() {
+		t.Helper()
+		expect.Same(t, "deleted", "one", expect.Get(s.console.Discard(t.Context(), name))(t).Instance)
 	}
+	discard()
 	if left := s.things.Things(); len(left) != 0 || s.record(key).State != lifecycle.Deleted {
 		t.Errorf("%d things are left, %+v", len(left), s.record(key))
 	}
@@ -81,30 +84,31 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 		lifecycle.Attributes{}, s.clock)
 	expect.OK(t, err)
 	expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(back)))
-	var refusal *operator.Refusal
-	if _, err := s.console.Discard(t.Context(), name); !errors.As(err, &refusal) {
-		t.Errorf("%v", err)
-	}
+	isRefused(t, "what has a record", expect.Err(s.console.Discard(t.Context(), name)))
 
 	// A record of another life of the id does not matter.
 	s, name, key = enclosed(t)
 	s.provision("one", "sync")
-	if row, err := s.console.Discard(t.Context(), name); err != nil || row.Instance != "one" {
-		t.Errorf("%+v %v", row, err)
-	}
-	is, err := s.console.Records.Record(t.Context(), key.Current(), s.clock)
-	if err != nil || is.State != lifecycle.Ready || s.record(key).State != lifecycle.Deleted {
-		t.Errorf("what has the id is %+v, %v", is, err)
+	discard()
+	if is := s.record(key.Current()); is.State != lifecycle.Ready || s.record(key).State != lifecycle.Deleted {
+		t.Errorf("what has the id is %+v", is)
 	}
 }
 
+// A rebuild releases what has a record again. It names the quarantines that it cannot read, and comes to its end.
 func TestARebuildReleasesWhatHasARecordAgain(t *testing.T) {
-	s, name, key := enclosed(t)
-	found, err := s.console.Rebuild(t.Context())
-	if err != nil || !slices.Equal(found.Instances, []string{"one"}) || !slices.Equal(found.Released, []string{name}) {
-		t.Fatalf("%+v %v", found, err)
-	}
-	if q := s.record(key); !q.IsReleased() || s.locked() {
-		t.Errorf("%+v, out of use: %v", q, s.locked())
+	for _, damaged := range []int{0, 1} {
+		s, name, key := enclosed(t)
+		if damaged > 0 {
+			r := store.Record{Key: store.Key{Partition: "I#p#a", Sort: "FORMER#a#"}, Writer: "w", Schema: 1, Due: s.clock,
+				Body: []byte("no JSON")}
+			expect.OK(t, s.store.Commit(t.Context(), store.Put(r)))
+		}
+		found, err := s.console.Rebuild(t.Context())
+		if err != nil || !slices.Equal(found.Instances, []string{"one"}) || !slices.Equal(found.Released, []string{name}) ||
+			len(found.Unknown) != damaged {
+			t.Fatalf("%+v %v", found, err)
+		}
+		s.hasReleased(key)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
@@ -31,14 +30,13 @@ type site struct {
 	*testing.T
 	clock   time.Time
 	id      func() string
-	offered *catalog.Catalog
 	store   store.Store
 	things  *cloudtest.Cloud
 	worker  *worker.Worker
 	broker  *broker.Broker
 	console *operator.Console
 	ledger  *ledger.Ledger
-	stalled bool // what is begun does not go on
+	stalled bool // what is begun does not go on, and callers accept that
 }
 
 func newSite(t *testing.T) *site {
@@ -50,7 +48,7 @@ func newSite(t *testing.T) *site {
 
 func siteOver(t *testing.T, things *cloudtest.Cloud) *site {
 	t.Helper()
-	s := &site{T: t, clock: testkit.Epoch, id: testkit.IDs(), offered: testkit.Demo(), store: memory.New(), things: things}
+	s := &site{T: t, clock: testkit.Epoch, id: testkit.IDs(), store: memory.New(), things: things}
 	s.sealsWith(local(t, 0))
 	return s
 }
@@ -66,15 +64,12 @@ func (s *site) demo() *cloudtest.Provider { return cloudtest.Demo(s.things, 0) }
 
 func local(t *testing.T, key byte) vault.Vault {
 	t.Helper()
-	v, err := vault.NewLocal(bytes.Repeat([]byte{key}, 32))
-	expect.OK(t, err)
-	return v
+	return expect.Get(vault.NewLocal(bytes.Repeat([]byte{key}, 32)))(t)
 }
 
 // sealsWith has all that the site is made of use the vault.
 func (s *site) sealsWith(v vault.Vault) {
-	now := func() time.Time { return s.clock }
-	kit := testkit.New(testkit.Options{Store: s.store, Vault: v, Catalog: s.offered, Engine: s, Now: now, NewID: s.id,
+	kit := testkit.New(testkit.Options{Store: s.store, Vault: v, Engine: s, Now: func() time.Time { return s.clock }, NewID: s.id,
 		OperationTimeout: time.Hour, Providers: map[string]provider.Provider{"demo": s.demo()}})
 	s.ledger, s.worker, s.broker, s.console = kit.Ledger(), kit.Worker(), kit.Broker(),
 		kit.Console(ledger.Identity{Deployment: "site", Broker: testkit.Identity})
@@ -100,41 +95,47 @@ func (s *site) Finish(ctx context.Context, ref workflow.Ref) error {
 
 func (s *site) caller() broker.Caller {
 	s.clock = s.clock.Add(time.Second)
-	return broker.Caller{Platform: "p", Received: s.clock}
+	return broker.Caller{Platform: "p", Received: s.clock, AcceptsIncomplete: s.stalled}
 }
 
-func (s *site) plan(name string) (service, plan string) { return testkit.PlanIDs(name) }
+// order is a platform's request for an instance, login one for a binding, and removal one for the end of either.
+func (s *site) order(id, plan string) broker.ProvisionRequest {
+	service, planID := testkit.PlanIDs(plan)
+	return broker.ProvisionRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: planID,
+		OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`)}
+}
+
+func (s *site) login(instance, id, plan string) broker.BindRequest {
+	service, planID := testkit.PlanIDs(plan)
+	return broker.BindRequest{Caller: s.caller(), InstanceID: instance, BindingID: id, ServiceID: service, PlanID: planID}
+}
+
+func (s *site) removal(instance, binding, plan string) broker.DeleteRequest {
+	service, planID := testkit.PlanIDs(plan)
+	return broker.DeleteRequest{Caller: s.caller(), InstanceID: instance, BindingID: binding, ServiceID: service, PlanID: planID}
+}
 
 func (s *site) provision(id, plan string) {
 	s.Helper()
-	service, planID := s.plan(plan)
-	c := s.caller()
-	c.AcceptsIncomplete = s.stalled
-	expect.Get(s.broker.Provision(s.Context(), broker.ProvisionRequest{
-		Caller: c, InstanceID: id, ServiceID: service, PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
-	}))(s)
-
+	expect.Get(s.broker.Provision(s.Context(), s.order(id, plan)))(s)
 }
 
 func (s *site) bind(instance, id, plan, predecessor string) error {
-	service, planID := s.plan(plan)
-	q := broker.BindRequest{Caller: s.caller(), InstanceID: instance, BindingID: id, ServiceID: service, PlanID: planID, AppGUID: "app"}
+	q := s.login(instance, id, plan)
+	q.AppGUID = "app"
 	if predecessor != "" {
-		q = broker.BindRequest{Caller: s.caller(), InstanceID: instance, BindingID: id, Predecessor: predecessor}
+		q = broker.BindRequest{Caller: q.Caller, InstanceID: instance, BindingID: id, Predecessor: predecessor}
 	}
-	_, err := s.broker.Bind(s.Context(), q)
-	return err
+	return expect.Err(s.broker.Bind(s.Context(), q))
 }
 
 // delete asks for the end of an instance, or of its binding.
 func (s *site) delete(instance, binding string) error {
-	service, plan := s.plan("sync")
-	return expect.Err(s.broker.Delete(s.Context(),
-		broker.DeleteRequest{Caller: s.caller(), InstanceID: instance, BindingID: binding, ServiceID: service, PlanID: plan}))
+	return expect.Err(s.broker.Delete(s.Context(), s.removal(instance, binding, "sync")))
 }
 
 func (s *site) update(instance string) error {
-	service, _ := s.plan("sync")
+	service, _ := testkit.PlanIDs("sync")
 	return expect.Err(s.broker.Update(s.Context(),
 		broker.UpdateRequest{Caller: s.caller(), InstanceID: instance, ServiceID: service, Parameters: []byte(`{"a":2}`)}))
 }
@@ -142,40 +143,37 @@ func (s *site) update(instance string) error {
 // record is what is known of an instance or a binding.
 func (s *site) record(key lifecycle.Key) lifecycle.Record {
 	s.Helper()
-	r, err := s.ledger.Record(s.Context(), key, s.clock)
-	expect.OK(s, err)
-	return r
+	return expect.Get(s.ledger.Record(s.Context(), key, s.clock))(s)
+}
+
+// refuses requires that the broker refuses a request for this reason, and says so.
+func (s *site) refuses(what string, reason lifecycle.Reason, says string, err error) {
+	s.Helper()
+	var refusal *lifecycle.Refusal
+	if !errors.As(err, &refusal) || refusal.Reason != reason || !strings.Contains(refusal.Message, says) {
+		s.Errorf("%s: %v", what, err)
+	}
 }
 
 // lost requires that GET and PUT of a binding say that its credentials are lost,
 // whatever the PUT asks for (GETB-02, BIND-02).
 func (s *site) lost(instance, id, plan string) {
 	s.Helper()
-	_, read := s.broker.Binding(s.Context(), s.caller(), instance, id)
-	service, planID := s.plan(plan)
-	q := broker.BindRequest{InstanceID: instance, BindingID: id, ServiceID: service, PlanID: planID}
-	_, asKey := s.broker.Bind(s.Context(), s.called(q))
+	const says = "credentials of this service binding were lost; rotate it"
+	s.refuses("GET", lifecycle.Unprocessable, says, expect.Err(s.broker.Binding(s.Context(), s.caller(), instance, id)))
+	q := s.login(instance, id, plan)
+	put := func(what string, reason lifecycle.Reason, says string) {
+		s.Helper()
+		q.Caller = s.caller()
+		s.refuses(what, reason, says, expect.Err(s.broker.Bind(s.Context(), q)))
+	}
+	put("PUT of a service key", lifecycle.Unprocessable, says)
 	q.AppGUID = "app"
-	_, same := s.broker.Bind(s.Context(), s.called(q))
+	put("PUT", lifecycle.Unprocessable, says)
 	q.Parameters = []byte(`{"b":1}`)
-	_, other := s.broker.Bind(s.Context(), s.called(q))
-	for what, err := range map[string]error{"GET": read, "PUT": same, "PUT of another": other, "PUT of a service key": asKey} {
-		var refusal *lifecycle.Refusal
-		if !errors.As(err, &refusal) || refusal.Reason != lifecycle.Unprocessable ||
-			!strings.Contains(refusal.Message, "credentials of this service binding were lost; rotate it") {
-			s.Errorf("%s of %s/%s, whose credentials are lost: %v", what, instance, id, err)
-		}
-	}
+	put("PUT of another", lifecycle.Unprocessable, says)
 	q.PlanID = "nobody's"
-	var refusal *lifecycle.Refusal
-	if _, err := s.broker.Bind(s.Context(), s.called(q)); !errors.As(err, &refusal) || refusal.Reason != lifecycle.BadRequest {
-		s.Errorf("PUT with an unknown plan: %v", err) // CLI-07
-	}
-}
-
-func (s *site) called(q broker.BindRequest) broker.BindRequest {
-	q.Caller = s.caller()
-	return q
+	put("PUT with an unknown plan", lifecycle.BadRequest, "") // CLI-07
 }
 
 // again repeats a provision, which is the same as far as it is known (PROV-07),
@@ -183,13 +181,10 @@ func (s *site) called(q broker.BindRequest) broker.BindRequest {
 func (s *site) again(id, plan string) {
 	s.Helper()
 	s.provision(id, plan)
-	service, other := s.plan("async")
-	var refusal *lifecycle.Refusal
-	if _, err := s.broker.Provision(s.Context(), broker.ProvisionRequest{
-		Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: other, OrganizationGUID: "o", SpaceGUID: "s",
-	}); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Conflict {
-		s.Errorf("provisioning %s again, of another plan: %v", id, err)
-	}
+	other := s.order(id, "async")
+	other.Parameters = nil
+	s.refuses("provisioning "+id+" again, of another plan", lifecycle.Conflict, "",
+		expect.Err(s.broker.Provision(s.Context(), other)))
 }
 
 // With its records lost, a broker gets them again from what exists, and goes on:
@@ -200,15 +195,13 @@ func TestRebuild(t *testing.T) {
 	before.provision("two", "sync")
 	expect.OK(t, errors.Join(before.bind("one", "b", "rotatable", ""), before.bind("two", "c", "sync", "")))
 	// A thing of somebody else, and one of a plan that nobody offers.
-	for name, tags := range map[string]provider.Tags{
-		"odd": {}, "old": {Broker: testkit.Identity, Platform: "p", Instance: "three", Incarnation: "x"},
-	} {
+	for name, tags := range map[string]provider.Tags{"odd": {},
+		"old": {Broker: testkit.Identity, Platform: "p", Instance: "three", Incarnation: "x"}} {
 		before.things.Plant("", cloudtest.Thing{Name: name, Tags: tags, Plan: "gone"})
 	}
 
 	s := before.over() // its records are lost
-	found, err := s.console.Rebuild(t.Context())
-	expect.OK(t, err)
+	found := expect.Get(s.console.Rebuild(t.Context()))(t)
 	slices.Sort(found.Instances)
 	slices.Sort(found.Rotate)
 	if !slices.Equal(found.Instances, []string{"one", "two"}) || !slices.Equal(found.Rotate, []string{"one/b", "two/c"}) ||
@@ -218,7 +211,7 @@ func TestRebuild(t *testing.T) {
 	again, err := s.console.Rebuild(t.Context())
 	slices.Sort(again.Rotate)
 	slices.Sort(again.Parameters)
-	if err != nil || len(again.Instances)+len(again.Bindings) != 0 || again.Kept != 4 ||
+	if err != nil || len(again.Instances)+len(again.Bindings)+len(again.Gone) != 0 || again.Kept != 4 ||
 		!slices.Equal(again.Rotate, found.Rotate) || !slices.Equal(again.Parameters, []string{"one", "two"}) {
 		t.Errorf("rebuilt twice: %+v %v", again, err)
 	}
@@ -226,44 +219,21 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("the table says that it is of %+v, %v", id, err)
 	}
 
-	if len(again.Gone) != 0 {
-		t.Errorf("%v exist", again.Gone)
-	}
-
-	view, err := s.broker.Instance(t.Context(), s.caller(), "one")
-	if _, plan := s.plan("rotatable"); err != nil || view.PlanID != plan {
-		t.Errorf("%+v %v", view, err)
-	}
+	_, plan := testkit.PlanIDs("rotatable")
+	expect.Same(t, "the plan", plan, expect.Get(s.broker.Instance(t.Context(), s.caller(), "one"))(t).PlanID)
 	for _, key := range []lifecycle.Key{{Platform: "p", Instance: "one"}, {Platform: "p", Instance: "one", Binding: "b"}} {
-		if poll, err := s.broker.LastOperation(t.Context(), key, "lost"); err != nil || poll.Operation.Phase != lifecycle.Succeeded {
-			t.Errorf("the last operation of %+v, which exists: %+v %v", key, poll, err)
-		}
+		poll := expect.Get(s.broker.LastOperation(t.Context(), key, "lost"))(t)
+		expect.Same(t, "the last operation of what exists", lifecycle.Succeeded, poll.Operation.Phase)
 	}
 	s.lost("one", "b", "rotatable")
 	s.again("one", "rotatable")
-	if err := s.bind("one", "next", "rotatable", "b"); err != nil {
-		t.Errorf("rotating: %v", err)
-	}
-	if _, err := s.broker.Binding(t.Context(), s.caller(), "one", "next"); err != nil {
-		t.Errorf("the new credentials: %v", err)
-	}
-	if err := s.bind("two", "d", "sync", ""); err != nil {
-		t.Errorf("binding: %v", err)
-	}
-	if err := s.update("two"); err != nil {
-		t.Errorf("updating: %v", err)
-	}
-	if err := s.delete("two", "c"); err != nil {
-		t.Errorf("unbinding: %v", err)
-	}
-	for _, id := range []string{"one", "two"} {
-		if err := s.delete(id, ""); err != nil {
-			t.Errorf("deleting %s: %v", id, err)
-		}
-	}
-	if left := s.things.Things(); len(left) != 2 { // those that were never ours
-		t.Errorf("%d things are left: %+v", len(left), left)
-	}
+	expect.OK(t, s.bind("one", "next", "rotatable", "b"), "rotating:")
+	expect.Get(s.broker.Binding(t.Context(), s.caller(), "one", "next"))(t, "the new credentials:")
+	expect.OK(t, s.bind("two", "d", "sync", ""), "binding:")
+	expect.OK(t, s.update("two"), "updating:")
+	expect.OK(t, s.delete("two", "c"), "unbinding:")
+	expect.OK(t, errors.Join(s.delete("one", ""), s.delete("two", "")), "deleting:")
+	expect.Same(t, "things that are left, which were never ours", 2, len(s.things.Things()))
 }
 
 // The id of a binding stays unique, although the record of that alone was lost, and others write
@@ -274,18 +244,13 @@ func TestRebuildOfAPointer(t *testing.T) {
 	s.provision("two", "sync")
 	expect.OK(t, s.bind("one", "b", "sync", ""))
 	key := store.Key{Partition: "B#p#b", Sort: "POINTER"}
-	r, err := s.store.Get(t.Context(), key)
-	expect.OK(t, err)
+	r := expect.Get(s.store.Get(t.Context(), key))(t)
 	expect.OK(t, s.store.Commit(t.Context(), store.Delete(key, r.Version)))
 	others := &faster{Store: s.store, key: key, left: 2}
 	s.console.Records = ledger.New(others, s.id)
-	_, err = s.console.Rebuild(t.Context())
-	expect.OK(t, err)
+	expect.Get(s.console.Rebuild(t.Context()))(t)
 	expect.Same(t, "conflicts that are left", 0, others.left)
-	var refusal *lifecycle.Refusal
-	if err := s.bind("two", "b", "sync", ""); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Conflict {
-		t.Errorf("the id is used twice: %v", err)
-	}
+	s.refuses("the id is used twice", lifecycle.Conflict, "", s.bind("two", "b", "sync", ""))
 }
 
 // faster is a store in which some of the next writes of a key meet a conflict.
@@ -318,12 +283,8 @@ func TestRebuildNamesWhatIsGone(t *testing.T) {
 	if err != nil || !slices.Equal(found.Gone, []string{"gone"}) || found.Kept != 1 {
 		t.Fatalf("%+v %v", found, err)
 	}
-	if err := s.delete("gone", ""); err != nil {
-		t.Errorf("deleting it: %v", err)
-	}
-	if found, err := s.console.Rebuild(t.Context()); err != nil || len(found.Gone) != 0 {
-		t.Errorf("%+v %v", found, err)
-	}
+	expect.OK(t, s.delete("gone", ""), "deleting it:")
+	expect.Same(t, "afterwards, what is gone", 0, len(expect.Get(s.console.Rebuild(t.Context()))(t).Gone))
 }
 
 // A moving inventory pages by number, as some clouds do: what is deleted from
@@ -359,9 +320,10 @@ func (m *moving) List(_ context.Context, cursor string) ([]provider.Holding, str
 func TestRebuildWhileTheListingChanges(t *testing.T) {
 	for disturbed := range 6 {
 		s := newSite(t)
-		_, plan := s.plan("sync")
+		_, plan := testkit.PlanIDs("sync")
 		holding := func(id, binding string) provider.Holding {
-			tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}
+			tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: id, Binding: binding,
+				Incarnation: "of-" + id + binding}
 			if binding != "" {
 				tags.Of = "of-" + id
 			}
@@ -374,11 +336,8 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 		m.things = append(m.things, holding("b", "bound"))
 		s.console.Inventories = map[string]provider.Inventory{"demo": m}
 		s.provision("d", "sync") // has a record before
-		d, err := s.console.Records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "d"}, s.clock)
-		expect.OK(t, err)
-		m.things[3].Tags.Incarnation = d.Incarnation
-		found, err := s.console.Rebuild(t.Context())
-		expect.OK(t, err)
+		m.things[3].Tags.Incarnation = s.record(lifecycle.Key{Platform: "p", Instance: "d"}).Incarnation
+		found := expect.Get(s.console.Rebuild(t.Context()))(t)
 		slices.Sort(found.Instances)
 		found.Instances = slices.DeleteFunc(found.Instances, func(id string) bool { return strings.HasPrefix(id, "passing") })
 		if !slices.Equal(found.Instances, []string{"a", "b", "c"}) || !slices.Equal(found.Rotate, []string{"b/bound"}) || found.Kept != 1 ||
@@ -424,9 +383,8 @@ func lostKey(t *testing.T) *site {
 
 // asked is the bind that runs when the key is lost.
 func (s *site) asked() broker.BindRequest {
-	q := broker.BindRequest{Caller: s.caller(), InstanceID: "binds", BindingID: "d", AppGUID: "app", Parameters: []byte(`{"b":1}`)}
-	q.ServiceID, q.PlanID = s.plan("async-bind")
-	q.AcceptsIncomplete = true
+	q := s.login("binds", "d", "async-bind")
+	q.AppGUID, q.Parameters, q.AcceptsIncomplete = "app", []byte(`{"b":1}`), true
 	return q
 }
 
@@ -437,16 +395,10 @@ func (s *site) rebuilds() {
 	for range 2 {
 		var told []string
 		s.console.Lost = func(what string) { told = append(told, what) }
-		found, err := s.console.Rebuild(s.Context())
-		expect.OK(s, err)
-		for what, names := range map[string][2][]string{
-			"rotate":     {found.Rotate, {"one/b", "two/c"}},
-			"parameters": {found.Parameters, {"begun", "binds", "one", "two"}},
-			"failed":     {found.Failed, {"begun", "binds/d"}},
-		} {
-			if got := slices.Sorted(slices.Values(names[0])); !slices.Equal(got, names[1]) {
-				s.Errorf("%s: %q, want %q", what, got, names[1])
-			}
+		found := expect.Get(s.console.Rebuild(s.Context()))(s)
+		for what, names := range map[string][2][]string{"rotate": {found.Rotate, {"one/b", "two/c"}}, "parameters": {
+			found.Parameters, {"begun", "binds", "one", "two"}}, "failed": {found.Failed, {"begun", "binds/d"}}} {
+			expect.Same(s, what, names[1], slices.Sorted(slices.Values(names[0])))
 		}
 		if len(found.Instances)+len(found.Bindings)+len(found.Gone)+len(found.Unknown) > 0 || len(told) != 8 {
 			s.Errorf("%+v, told %q", found, told)
@@ -455,36 +407,19 @@ func (s *site) rebuilds() {
 	s.lost("one", "b", "rotatable")
 	s.lost("two", "c", "sync")
 	s.again("one", "rotatable")
-	view, err := s.broker.Instance(s.Context(), s.caller(), "new")
-	if err != nil || string(view.Parameters) != `{"a":1}` {
-		s.Errorf("what was sealed with the key in use: %s %v", view.Parameters, err)
-	}
+	view := expect.Get(s.broker.Instance(s.Context(), s.caller(), "new"))(s)
+	expect.Same(s, "what was sealed with the key in use", `{"a":1}`, string(view.Parameters))
 	if b, err := s.broker.Binding(s.Context(), s.caller(), "new", "n"); err != nil || len(b.Grant.Credentials) == 0 {
 		s.Errorf("what was sealed with the key in use: %v", err)
 	}
-	if _, err := s.broker.Bind(s.Context(), s.asked()); err != nil {
-		s.Errorf("what has failed is asked for again: %v", err)
-	}
-	if err := errors.Join(s.bind("one", "next", "rotatable", "b"), s.bind("two", "e", "sync", "")); err != nil {
-		s.Errorf("rotating and binding: %v", err)
-	}
+	expect.Get(s.broker.Bind(s.Context(), s.asked()))(s, "what has failed is asked for again:")
+	expect.OK(s, errors.Join(s.bind("one", "next", "rotatable", "b"), s.bind("two", "e", "sync", "")), "rotating and binding:")
 	for _, id := range []string{"b", "next"} {
-		service, plan := s.plan("rotatable")
-		if _, err := s.broker.Delete(s.Context(),
-			broker.DeleteRequest{Caller: s.caller(), InstanceID: "one", BindingID: id, ServiceID: service, PlanID: plan}); err != nil {
-			s.Errorf("unbinding %s: %v", id, err)
-		}
+		expect.Get(s.broker.Delete(s.Context(), s.removal("one", id, "rotatable")))(s, "unbinding", id)
 	}
-	service, plan := s.plan("sync")
-	if _, err := s.broker.Update(s.Context(),
-		broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
-		s.Errorf("updating: %v", err)
-	}
+	expect.OK(s, s.update("two"), "updating:")
 	for _, id := range []string{"one", "two", "binds", "begun", "new"} {
-		if _, err := s.broker.Delete(s.Context(),
-			broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
-			s.Errorf("deleting %s: %v", id, err)
-		}
+		expect.OK(s, s.delete(id, ""), "deleting", id)
 	}
 	expect.Same(s, "things that are left", 0, len(s.things.Things()))
 }
@@ -517,13 +452,11 @@ func TestRebuildWithALostKeyGoesOn(t *testing.T) {
 		_, err := s.console.Rebuild(t.Context())
 		if err == nil {
 			if n < 6 {
-				t.Fatalf("a rebuild took %d commits", n)
+				t.Errorf("a rebuild took %d commits", n)
 			}
 			return
 		}
-		if !errors.Is(err, errDied) {
-			t.Fatal(err)
-		}
+		expect.Fails(t, "the rebuild", errDied, err)
 		s.console.Records = whole
 		s.rebuilds()
 	}
@@ -574,10 +507,7 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 		s.provision(id, "sync")
 	}
 	at := func(id string) store.Record {
-		key := store.Key{Partition: "I#p#" + id, Sort: "INSTANCE"}
-		r, err := s.store.Get(t.Context(), key)
-		expect.OK(t, err)
-		return r
+		return expect.Get(s.store.Get(t.Context(), store.Key{Partition: "I#p#" + id, Sort: "INSTANCE"}))(t)
 	}
 	bad, lost := at("bad"), at("lost")
 	bad.Body = []byte("{")
@@ -586,9 +516,8 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	if len(rows) != 1 || rows[0].Instance != "good" || !errors.Is(err, ledger.ErrUnreadable) || !strings.Contains(err.Error(), "I#p#bad") {
 		t.Errorf("it lists %+v and says: %v", rows, err)
 	}
-	if r, err := s.console.Instance(t.Context(), "", "good"); err != nil || r.Key.Instance != "good" {
-		t.Errorf("one that can be read is found as %+v: %v", r.Key, err)
-	}
+	good := expect.Get(s.console.Instance(t.Context(), "", "good"))(t)
+	expect.Same(t, "one that can be read is found as", "good", good.Key.Instance)
 	listed, err := s.store.List(t.Context(), "DIRECTORY", "", "", 0)
 	for _, r := range listed.Records {
 		if strings.HasSuffix(r.Sort, "#good") {
@@ -603,15 +532,10 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	if err != nil || !slices.Equal(found.Instances, []string{"lost"}) || found.Kept < 1 || len(found.Unknown) != 2 {
 		t.Fatalf("%+v %v", found, err)
 	}
-	if !strings.Contains(strings.Join(found.Unknown, "\n"), "its record cannot be read") {
-		t.Errorf("it says %q", found.Unknown)
-	}
-	view, err := s.broker.Instance(t.Context(), s.caller(), "good")
-	if err != nil || string(view.Parameters) != `{"a":1}` {
-		t.Errorf("the good one has lost its parameters: %+v %v", view, err)
-	}
-	keys, _, err := s.ledger.Instances(t.Context(), "p", "", 0)
-	if len(keys) != 3 || err != nil {
+	expect.Says(t, "what is unknown", strings.Join(found.Unknown, "\n"), "its record cannot be read")
+	view := expect.Get(s.broker.Instance(t.Context(), s.caller(), "good"))(t)
+	expect.Same(t, "the parameters of the good one", `{"a":1}`, string(view.Parameters))
+	if keys, _, err := s.ledger.Instances(t.Context(), "p", "", 0); len(keys) != 3 || err != nil {
 		t.Errorf("the directory has %v %v", keys, err)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // A host is a provider with one server, which can be restored. What it makes is done
@@ -100,9 +99,7 @@ func (h *host) Provision(_ context.Context, in provider.Instance) (provider.Stat
 	return h.step(in, provider.TagsOf(in), false)
 }
 
-func (h *host) Update(_ context.Context, in provider.Instance) (provider.Status, error) {
-	return h.step(in, provider.TagsOf(in), false)
-}
+func (h *host) Update(ctx context.Context, in provider.Instance) (provider.Status, error) { return h.Provision(ctx, in) }
 
 func (h *host) Deprovision(_ context.Context, in provider.Instance) (provider.Status, error) {
 	return h.step(in, provider.TagsOf(in), true)
@@ -164,22 +161,38 @@ func (h *host) Advance(_ context.Context, _ provider.Target, from, to target.Epo
 	return h.epoch, err
 }
 
-// newHosted is a site on a host.
-func newHosted(t *testing.T, h *host) *site {
+// newHosted is a site on a host, with records of its own unless others are given.
+func newHosted(t *testing.T, h *host, records *memory.Store) *site {
 	t.Helper()
-	return newHostedOn(t, h, hostRecords{memory.New(), h})
-}
-
-func newHostedOn(t *testing.T, h *host, records store.Store) *site {
-	t.Helper()
-	s := &site{T: t, clock: testkit.Epoch, id: func() string { return rand.Text()[:22] }, offered: testkit.Demo(), store: records}
+	if records == nil {
+		records = memory.New()
+	}
+	s := &site{T: t, clock: testkit.Epoch, id: func() string { return rand.Text()[:22] }, store: hostRecords{records, h}}
 	kit := testkit.New(testkit.Options{Store: s.store, Engine: s, Now: func() time.Time { return s.clock }, NewID: s.id,
 		Providers: map[string]provider.Provider{"demo": h}})
-	s.ledger, s.worker, s.broker = kit.Ledger(), worker.New(kit.WorkerOptions()), kit.Broker()
+	s.ledger, s.worker, s.broker = kit.Ledger(), kit.Worker(), kit.Broker()
 	s.console = kit.Console(ledger.Identity{Deployment: "site", Broker: testkit.Identity})
 	s.console.Servers = map[string]wired.Provider{"demo": {Provider: h, Inventory: h, Quarantiner: h, Reconciler: h,
 		Targets: func(context.Context) ([]string, error) { return []string{"east"}, nil }}}
 	return s
+}
+
+// reconciles has an operator reconcile the site's one server.
+func (s *site) reconciles(meant bool) operator.Reconciled {
+	s.Helper()
+	all := expect.Get(s.console.Reconcile(s.Context(), operator.Scope{Meant: meant}))(s)
+	if len(all) != 1 {
+		s.Fatalf("%+v", all)
+	}
+	return all[0]
+}
+
+// goesOn requires that a bind makes something on the server.
+func (s *site) goesOn(h *host) {
+	s.Helper()
+	if err := s.bind("i", "next", "sync", ""); err != nil || h.things["i-next"].Name == "" {
+		s.Errorf("the next bind: %v, %v", err, h.things)
+	}
 }
 
 // restored is a site whose server is as it was at an earlier time: the login of one
@@ -187,7 +200,7 @@ func newHostedOn(t *testing.T, h *host, records store.Store) *site {
 func restored(t *testing.T, line string) (*site, *host) {
 	t.Helper()
 	h := newHost()
-	s := newHosted(t, h)
+	s := newHosted(t, h, nil)
 	s.provision("i", "sync")
 	for _, id := range []string{"kept", "removed"} {
 		expect.OK(t, s.bind("i", id, "sync", ""))
@@ -211,16 +224,13 @@ func TestReconcile(t *testing.T) {
 			want := operator.Reconciled{Provider: "demo", Target: "east", Identity: "s-1", Logins: 1,
 				Locked: []string{"i-removed (i/removed)"}, Unbound: []string{"i/made"}, Gone: []string{"late"}}
 			for _, meant := range []bool{false, true, true} {
-				all, err := s.console.Reconcile(t.Context(), operator.Scope{Provider: "demo", Meant: meant})
-				if err != nil || len(all) != 1 {
-					t.Fatalf("%+v %v", all, err)
+				got := s.reconciles(meant)
+				if (got.Trouble == "") != (want.Identity == "") && want.Locked != nil {
+					t.Errorf("meant %v: %+v", meant, got)
 				}
-				if (all[0].Trouble == "") != (want.Identity == "") && want.Locked != nil {
-					t.Errorf("meant %v: %+v", meant, all[0])
-				}
-				all[0].Trouble = ""
+				got.Trouble = ""
 				want.Done = meant && want.Locked != nil
-				expect.Same(t, fmt.Sprintf("meant %v", meant), want, all[0])
+				expect.Same(t, fmt.Sprintf("meant %v", meant), want, got)
 				switch {
 				case !meant && fmt.Sprint(h.server) != fmt.Sprint(before):
 					t.Errorf("a look has changed the server to %+v", h.server)
@@ -230,16 +240,13 @@ func TestReconcile(t *testing.T) {
 					want = operator.Reconciled{Provider: "demo", Target: "east", Identity: "s-1"}
 				}
 			}
-			if err := s.bind("i", "next", "sync", ""); err != nil || h.things["i-next"].Name == "" {
-				t.Errorf("the next bind: %v, %v", err, h.things)
-			}
+			s.goesOn(h)
 		})
 	}
 	s, _ := restored(t, "one")
-	_, err := s.console.Reconcile(t.Context(), operator.Scope{Provider: "demo", Target: "west", Meant: true})
-	if refusal := (*operator.Refusal)(nil); !errors.As(err, &refusal) {
-		t.Errorf("of a target that is none: %v", err)
-	}
+	none := operator.Scope{Provider: "demo", Target: "west", Meant: true}
+	isRefused(t, "a target that is none", expect.Err(s.console.Reconcile(t.Context(), none)))
+	expect.Same(t, "servers of the provider", 1, len(expect.Get(s.console.Reconcile(t.Context(), operator.Scope{Provider: "demo"}))(t)))
 }
 
 // Wherever a run ends, no operation goes on before each login that no binding owns is
@@ -251,21 +258,19 @@ func TestReconcileDies(t *testing.T) {
 			for _, after := range []bool{false, true} {
 				s, h := restored(t, line)
 				h.dieAt, h.after = at, after
-				all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true})
+				got := s.reconciles(true)
 				ended = h.dieAt > 0
 				h.dieAt = -1
-				if err != nil || !ended && !after && all[0].Unreached == "" {
-					t.Fatalf("line %s, effect %d: %+v %v", line, at, all, err)
+				if !ended && !after && got.Unreached == "" {
+					t.Fatalf("line %s, effect %d: %+v", line, at, got)
 				}
-				known, err := s.ledger.Epoch(t.Context(), "demo", "s-1")
-				expect.OK(t, err)
+				known := expect.Get(s.ledger.Epoch(t.Context(), "demo", "s-1"))(t)
 				goesOn := h.epoch.Follows(target.Epoch{Line: known.Line, Count: known.Count})
 				if goesOn && !h.locked["i-removed"] {
 					t.Errorf("line %s, effect %d: operations go on, and a login that was removed is valid", line, at)
 				}
-				all, err = s.console.Reconcile(t.Context(), operator.Scope{Meant: true})
-				if err != nil || all[0].Done == goesOn || all[0].Unreached != "" {
-					t.Errorf("line %s, effect %d, went on %v: again: %+v %v", line, at, goesOn, all, err)
+				if got = s.reconciles(true); got.Done == goesOn || got.Unreached != "" {
+					t.Errorf("line %s, effect %d, went on %v: again: %+v", line, at, goesOn, got)
 				}
 				if err := s.bind("i", "next", "sync", ""); err != nil || !h.locked["i-removed"] {
 					t.Errorf("line %s, effect %d: the next bind: %v, locked %v", line, at, err, h.locked)
@@ -298,7 +303,7 @@ func TestRestoredServersAreNotListed(t *testing.T) {
 	if _, err := s.console.Rebuild(t.Context()); err == nil {
 		t.Error("a rebuild goes by what a restored server lacks")
 	}
-	expect.Get(s.console.Reconcile(t.Context(), operator.Scope{Meant: true}))(t)
+	s.reconciles(true)
 	if page, _, err := guarded.List(t.Context(), ""); len(page) != 1 || err != nil {
 		t.Errorf("afterwards: %v %v", page, err)
 	}
@@ -312,8 +317,8 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 	q := kept(lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, "n", s.clock)
 	q.State, q.Kept.Name = lifecycle.Ready, "stray"
 	expect.OK(t, s.ledger.Commit(t.Context(), ledger.Put(q)))
-	if all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || len(all[0].Locked) != 1 || h.locked["stray"] {
-		t.Errorf("%+v %v, locked %v", all, err, h.locked)
+	if got := s.reconciles(true); len(got.Locked) != 1 || h.locked["stray"] {
+		t.Errorf("%+v, locked %v", got, h.locked)
 	}
 }
 
@@ -328,8 +333,8 @@ func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 	}
 	again, _, err := was.BeginCreate(lifecycle.Start{ID: s.id(), Now: s.clock, Timeout: time.Hour}, was)
 	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(again))))
-	if all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || !h.locked["i-removed"] || all[0].Logins != 1 {
-		t.Errorf("%+v %v, locked %v", all, err, h.locked)
+	if got := s.reconciles(true); !h.locked["i-removed"] || got.Logins != 1 {
+		t.Errorf("%+v, locked %v", got, h.locked)
 	}
 }
 
@@ -337,7 +342,7 @@ func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 // date.
 func TestReconcileShutsWhatIsKept(t *testing.T) {
 	h := newHost()
-	s := newHosted(t, h)
+	s := newHosted(t, h, nil)
 	s.provision("i", "sync")
 	snapshot := h.snapshot()
 	key := lifecycle.Key{Platform: "p", Instance: "i"}
@@ -347,10 +352,9 @@ func TestReconcileShutsWhatIsKept(t *testing.T) {
 	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life))))
 	h.server = snapshot
 	for _, meant := range []bool{false, true} {
-		all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: meant})
-		if err != nil || len(all[0].Locked) != 1 || all[0].Trouble == "" ||
+		if got := s.reconciles(meant); len(got.Locked) != 1 || got.Trouble == "" ||
 			h.things["i-"].RetainedUntil.Equal(life.Kept.Until) != meant {
-			t.Errorf("%+v %v, the server has %+v", all, err, h.things)
+			t.Errorf("%+v, the server has %+v", got, h.things)
 		}
 	}
 }
@@ -360,9 +364,9 @@ func TestReconcileShutsWhatIsKept(t *testing.T) {
 func copies(t *testing.T) (original, copied *site, h *host) {
 	t.Helper()
 	h = newHost()
-	original = newHosted(t, h)
+	original = newHosted(t, h, nil)
 	original.provision("i", "sync")
-	copied = newHostedOn(t, h, hostRecords{original.store.(hostRecords).Clone(), h})
+	copied = newHosted(t, h, original.store.(hostRecords).Clone())
 	expect.OK(t, original.bind("i", "since", "sync", ""))
 	return original, copied, h
 }
@@ -388,17 +392,14 @@ func TestReconcileOfACopy(t *testing.T) {
 	if h.things["i-other"].Name != "" {
 		t.Error("the copy has made something")
 	}
-	all, err := copied.console.Reconcile(t.Context(), operator.Scope{Meant: true})
-	if err != nil || !all[0].Done || len(all[0].Locked) != 1 || !h.locked["i-since"] {
-		t.Errorf("the copy reconciles: %+v %v, locked %v", all, err, h.locked)
+	if got := copied.reconciles(true); !got.Done || len(got.Locked) != 1 || !h.locked["i-since"] {
+		t.Errorf("the copy reconciles: %+v, locked %v", got, h.locked)
 	}
-	if err := copied.bind("i", "next", "sync", ""); err != nil || h.things["i-next"].Name == "" {
-		t.Errorf("afterwards the copy binds: %v", err)
-	}
+	copied.goesOn(h)
 	_, _, err = original.guarded(h).List(t.Context(), "")
 	is("the original's inventory", err)
-	if all, err := original.console.Reconcile(t.Context(), operator.Scope{}); err != nil || all[0].Trouble == "" || all[0].Done {
-		t.Errorf("the original looks: %+v %v", all, err)
+	if got := original.reconciles(false); got.Trouble == "" || got.Done {
+		t.Errorf("the original looks: %+v", got)
 	}
 }
 
@@ -406,13 +407,12 @@ func TestReconcileOfACopy(t *testing.T) {
 func TestReconcileAgainstALivingCopy(t *testing.T) {
 	_, copied, h := copies(t)
 	h.listed = func() { h.epoch.Count, h.epoch.Mark = h.epoch.Count+1, "theirs" }
-	all, err := copied.console.Reconcile(t.Context(), operator.Scope{Meant: true})
-	if err != nil || all[0].Done || all[0].Unreached == "" {
-		t.Errorf("%+v %v", all, err)
+	if got := copied.reconciles(true); got.Done || got.Unreached == "" {
+		t.Errorf("%+v", got)
 	}
 	h.listed = nil
-	if all, err = copied.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || !all[0].Done {
-		t.Errorf("again: %+v %v", all, err)
+	if got := copied.reconciles(true); !got.Done {
+		t.Errorf("again: %+v", got)
 	}
 }
 
@@ -425,7 +425,5 @@ func TestRebuildOfOldRecordsTakesTheServerOver(t *testing.T) {
 	if err != nil || len(out.Bindings) != 1 || len(h.locked) > 0 {
 		t.Errorf("%+v %v, locked %v", out, err, h.locked)
 	}
-	if err := restored.bind("i", "next", "sync", ""); err != nil || h.things["i-next"].Name == "" {
-		t.Errorf("the next bind: %v", err)
-	}
+	restored.goesOn(h)
 }

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/testkit"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
@@ -60,134 +59,130 @@ func failing(t *testing.T, binding bool) (s *site, f *full, token lifecycle.Toke
 
 // ask sends the same PUT at each call.
 func (s *site) ask(binding, permitted bool) (broker.Result, error) {
-	service, plan := s.plan("async-bind")
-	c := s.caller()
-	c.AcceptsIncomplete = permitted
 	if binding {
-		r, err := s.broker.Bind(s.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: service,
-			PlanID: plan})
+		q := s.login("i", "b", "async-bind")
+		q.AcceptsIncomplete = permitted
+		r, err := s.broker.Bind(s.Context(), q)
 		return r.Result, err
 	}
-	return s.broker.Provision(s.Context(), broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: service,
-		PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`)})
+	q := s.order("i", "async-bind")
+	q.AcceptsIncomplete = permitted
+	return s.broker.Provision(s.Context(), q)
+}
+
+// stillFailed requires that the platform goes on being told of the failure.
+func (s *site) stillFailed(binding bool, token lifecycle.Token) {
+	s.Helper()
+	if again, err := s.ask(binding, true); err != nil || again.Token != token {
+		s.Errorf("asked for again: %+v %v", again, err)
+	}
+}
+
+// isMade requires that the platform's repetition finds what is made.
+func (s *site) isMade(binding bool) {
+	s.Helper()
+	if done, err := s.ask(binding, true); err != nil || done.Effect != broker.Done {
+		s.Errorf("the platform's repetition: %+v %v", done, err)
+	}
 }
 
 func refused(err error) bool {
-	var refusal *operator.Refusal
-	return errors.As(err, &refusal)
+	_, is := errors.AsType[*operator.Refusal](err)
+	return is
+}
+
+// isRefused requires that the console refuses, and says all this.
+func isRefused(t testing.TB, what string, err error, says ...string) {
+	t.Helper()
+	if !refused(err) {
+		t.Errorf("%s: %v, want a refusal", what, err)
+		return
+	}
+	expect.Says(t, what, err.Error(), says...)
+}
+
+// each calls a test for an instance, and for a binding.
+func each(t *testing.T, test func(t *testing.T, binding bool)) {
+	t.Run("Instance", func(t *testing.T) { test(t, false) })
+	t.Run("Binding", func(t *testing.T) { test(t, true) })
 }
 
 // An operator has what failed created once more: the platform's next repetition
 // finds it.
 func TestRecreate(t *testing.T) {
-	for name, binding := range map[string]bool{"Instance": false, "Binding": true} {
-		t.Run(name, func(t *testing.T) {
-			s, f, failed := failing(t, binding)
-			if again, err := s.ask(binding, true); err != nil || again.Token != failed {
-				t.Fatalf("PROV-30: %+v %v", again, err)
-			}
-			row, err := s.console.Recreate(t.Context(), failed.String())
-			if err != nil || row.Operation.Token == failed.String() {
-				t.Fatalf("%+v %v", row, err)
-			}
-			// There is still no room: it has failed again, under its own token.
-			if again, err := s.ask(binding, true); err != nil || again.Effect != broker.Accepted ||
-				again.Token.String() != row.Operation.Token {
-				t.Errorf("%+v %v", again, err)
-			}
-			if _, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
-				t.Errorf("an older failure was tried again: %v", err)
-			}
-			f.noRoom = false
-			if row, err = s.console.Recreate(t.Context(), row.Operation.Token); err != nil {
-				t.Fatal(err)
-			}
-			if done, err := s.ask(binding, true); err != nil || done.Effect != broker.Done {
-				t.Errorf("the platform's repetition: %+v %v", done, err)
-			}
-			if p, err := s.broker.Operation(t.Context(), s.caller(), failed.String()); err != nil ||
-				p.Operation.Phase != lifecycle.Failed {
-				t.Errorf("LOP-19: the first one: %+v %v", p, err)
-			}
-			if _, err := s.console.Recreate(t.Context(), row.Operation.Token); !refused(err) {
-				t.Errorf("what is there was created again: %v", err)
-			}
-		})
-	}
+	each(t, func(t *testing.T, binding bool) {
+		s, f, failed := failing(t, binding)
+		s.stillFailed(binding, failed) // PROV-30
+		row, err := s.console.Recreate(t.Context(), failed.String())
+		if err != nil || row.Operation.Token == failed.String() {
+			t.Fatalf("%+v %v", row, err)
+		}
+		// There is still no room: it has failed again, under its own token.
+		if again, err := s.ask(binding, true); err != nil || again.Effect != broker.Accepted ||
+			again.Token.String() != row.Operation.Token {
+			t.Errorf("%+v %v", again, err)
+		}
+		isRefused(t, "an older failure", expect.Err(s.console.Recreate(t.Context(), failed.String())))
+		f.noRoom = false
+		row = expect.Get(s.console.Recreate(t.Context(), row.Operation.Token))(t)
+		s.isMade(binding)
+		first := expect.Get(s.broker.Operation(t.Context(), s.caller(), failed.String()))(t)
+		expect.Same(t, "LOP-19: the first one", lifecycle.Failed, first.Operation.Phase)
+		isRefused(t, "what is there", expect.Err(s.console.Recreate(t.Context(), row.Operation.Token)))
+	})
 }
 
 // Retry of a failed creation removes what is left of it, and says so; the
 // platform goes on being told that it failed (PROV-30).
 func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
-	for name, binding := range map[string]bool{"Instance": false, "Binding": true} {
-		t.Run(name, func(t *testing.T) {
-			s, f, failed := failing(t, binding)
-			row, err := s.console.Retry(t.Context(), failed.String())
-			if err != nil || row.State != string(lifecycle.Deleting) {
-				t.Fatalf("%+v %v", row, err)
-			}
-			if again, err := s.ask(binding, true); err != nil || again.Token != failed {
-				t.Errorf("PROV-30: %+v %v", again, err)
-			}
-			history, _, err := s.console.Records.History(t.Context(), failed.Key, "", 0)
-			if err != nil || !slices.ContainsFunc(history, func(e lifecycle.Entry) bool {
-				return e.Act == "retry" && e.Key == failed.Key
-			}) {
-				t.Errorf("the history has %+v: %v", history, err)
-			}
-			what := operator.Instances
-			if binding {
-				what = operator.Bindings
-			}
-			rows, _, err := s.console.List(t.Context(), operator.Query{What: what, State: string(lifecycle.Deleted)})
-			if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Note, "it is told that the creation failed") {
-				t.Errorf("%+v %v", rows, err)
-			}
-			f.noRoom = false
-			_, err = s.console.Recreate(t.Context(), failed.String())
-			if binding { // its secret has gone
-				if !refused(err) {
-					t.Errorf("%v", err)
-				}
-				return
-			}
-			expect.OK(t, err)
-			if done, err := s.ask(binding, true); err != nil || done.Effect != broker.Done {
-				t.Errorf("the platform's repetition: %+v %v", done, err)
-			}
-		})
-	}
+	each(t, func(t *testing.T, binding bool) {
+		s, f, failed := failing(t, binding)
+		row := expect.Get(s.console.Retry(t.Context(), failed.String()))(t)
+		expect.Same(t, "its state", string(lifecycle.Deleting), row.State)
+		s.stillFailed(binding, failed)
+		history, _, err := s.console.Records.History(t.Context(), failed.Key, "", 0)
+		if err != nil ||
+			!slices.ContainsFunc(history, func(e lifecycle.Entry) bool { return e.Act == "retry" && e.Key == failed.Key }) {
+			t.Errorf("the history has %+v: %v", history, err)
+		}
+		what := operator.Instances
+		if binding {
+			what = operator.Bindings
+		}
+		rows, _, err := s.console.List(t.Context(), operator.Query{What: what, State: string(lifecycle.Deleted)})
+		if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Note, "it is told that the creation failed") {
+			t.Errorf("%+v %v", rows, err)
+		}
+		f.noRoom = false
+		_, err = s.console.Recreate(t.Context(), failed.String())
+		if binding {
+			isRefused(t, "its secret has gone", err)
+			return
+		}
+		expect.OK(t, err)
+		s.isMade(binding)
+	})
 }
 
 // Recreate refuses what was ordered with parameters or a secret that are lost: something
 // else would be made.
 func TestRecreateNeedsWhatIsLost(t *testing.T) {
-	for name, binding := range map[string]bool{"Instance": false, "Binding": true} {
-		t.Run(name, func(t *testing.T) {
-			s, _, failed := failing(t, binding)
-			s.sealsWith(local(t, 1)) // whose provider has room
-			expect.Get(s.console.Rebuild(t.Context()))(t)
-			if row, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
-				t.Errorf("it was tried again: %+v %v", row, err)
-			}
-			if again, err := s.ask(binding, true); err != nil || again.Token != failed {
-				t.Errorf("PROV-30: %+v %v", again, err)
-			}
-		})
-	}
+	each(t, func(t *testing.T, binding bool) {
+		s, _, failed := failing(t, binding)
+		s.sealsWith(local(t, 1)) // whose provider has room
+		expect.Get(s.console.Rebuild(t.Context()))(t)
+		isRefused(t, "what is lost", expect.Err(s.console.Recreate(t.Context(), failed.String())))
+		s.stillFailed(binding, failed) // PROV-30
+	})
 }
 
 // A bind is not tried again on an instance that is gone, or on another.
 func TestRecreateChecksTheInstance(t *testing.T) {
 	s, f, failed := failing(t, true)
 	f.noRoom = false
-	if _, err := s.console.Recreate(t.Context(), "nonsense"); !refused(err) {
-		t.Error(err)
-	}
+	isRefused(t, "nonsense", expect.Err(s.console.Recreate(t.Context(), "nonsense")))
 	expect.OK(t, s.delete("i", ""))
-	if _, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
-		t.Errorf("a binding of what is gone was made: %v", err)
-	}
+	isRefused(t, "a binding of what is gone", expect.Err(s.console.Recreate(t.Context(), failed.String())))
 }
 
 // Recreate makes no empty instance in place of one that was to be restored from another,
@@ -196,14 +191,10 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 	for name, removed := range map[string]bool{"Failed": false, "Removed": true} {
 		t.Run(name, func(t *testing.T) {
 			s, f, _ := failing(t, false)
-			service, plan := s.plan("retained")
 			order := func(id, parameters string) {
-				c := s.caller()
-				c.AcceptsIncomplete = true
-				expect.Get(s.broker.Provision(t.Context(), broker.ProvisionRequest{Caller: c, InstanceID: id,
-					ServiceID: service, PlanID: plan,
-					OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters)}))(t)
-
+				q := s.order(id, "retained")
+				q.AcceptsIncomplete, q.Parameters = true, []byte(parameters)
+				expect.Get(s.broker.Provision(t.Context(), q))(t)
 			}
 			f.noRoom = false
 			order("from", `{}`)
@@ -211,16 +202,11 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 			order("copy", `{"restore_from":"from"}`)
 			f.noRoom = false
 			r := s.record(lifecycle.Key{Platform: "p", Instance: "copy"})
-			if r.State != lifecycle.CreateFailed {
-				t.Fatal(r.State)
-			}
+			expect.Same(t, "its state", lifecycle.CreateFailed, r.State)
 			if removed {
 				expect.Get(s.console.Retry(t.Context(), r.Token().String()))(t)
 			}
-			if row, err := s.console.Recreate(t.Context(), r.Token().String()); !refused(err) || !strings.Contains(err.Error(),
-				"restored") {
-				t.Errorf("%+v %v", row, err)
-			}
+			isRefused(t, "a copy", expect.Err(s.console.Recreate(t.Context(), r.Token().String())), "restored")
 		})
 	}
 }
@@ -238,7 +224,6 @@ func TestRecreateInATarget(t *testing.T) {
 	if is.Incarnation == was.Incarnation || is.Made.Target != was.Made.Target {
 		t.Fatalf("%+v", is)
 	}
-	if use, err := s.ledger.TargetUse(t.Context(), is.TargetUse(s.clock)); err != nil || use.Version != 1 {
-		t.Errorf("nothing says that it is in its target: %+v %v", use, err)
-	}
+	use := expect.Get(s.ledger.TargetUse(t.Context(), is.TargetUse(s.clock)))(t)
+	expect.Same(t, "the version of what says that it is in its target", 1, use.Version)
 }

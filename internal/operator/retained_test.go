@@ -3,11 +3,9 @@ package operator_test
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -21,60 +19,41 @@ import (
 // ordered for it: that works.
 func TestUndelete(t *testing.T) {
 	s := newSite(t)
-	service, plan := s.plan("retained")
 	order := func(id, parameters string) error {
-		c := s.caller()
-		c.AcceptsIncomplete = false
-		_, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{
-			Caller: c, InstanceID: id, ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
-			Parameters: []byte(parameters),
-		})
-		return err
+		q := s.order(id, "retained")
+		q.Parameters = []byte(parameters)
+		return expect.Err(s.broker.Provision(t.Context(), q))
 	}
-	remove := func(id string) error {
-		c := s.caller()
-		c.AcceptsIncomplete = false
-		_, err := s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: id, ServiceID: service, PlanID: plan})
-		return err
-	}
-	expect.OK(t, errors.Join(order("i", `{}`), remove("i")))
-	for name, u := range map[string]operator.Undeletion{
-		"Unknown": {ID: "x"}, "OtherPlatform": {ID: "i", Platform: "other"}, "NoID": {},
-	} {
-		if _, err := s.console.Undelete(t.Context(), u); !refused(err) {
-			t.Errorf("%s: %v", name, err)
-		}
+	expect.OK(t, errors.Join(order("i", `{}`), s.delete("i", "")))
+	for name, u := range map[string]operator.Undeletion{"Unknown": {ID: "x"},
+		"OtherPlatform": {ID: "i", Platform: "other"}, "NoID": {}} {
+		isRefused(t, name, expect.Err(s.console.Undelete(t.Context(), u)))
 	}
 	out, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"})
 	if err != nil || out.Service != "demo" || out.Plan != "retained" || out.Parameter != "restore_from" || out.Kept.Space != "s" {
 		t.Fatalf("%+v %v", out, err)
 	}
 	handle := lifecycle.Handle(out.Kept.Instance, out.Kept.Life)
-	if again, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: handle}); err != nil ||
-		again.Kept.Life != out.Kept.Life {
-		t.Errorf("allowed again: %+v %v", again, err)
-	}
+	again := expect.Get(s.console.Undelete(t.Context(), operator.Undeletion{ID: handle}))(t)
+	expect.Same(t, "the life that is allowed again", out.Kept.Life, again.Kept.Life)
 	expect.OK(t, order("new", `{"`+out.Parameter+`":"`+handle+`"}`))
 	if page, _, err := s.console.Retained(t.Context(), operator.Query{}); err != nil || len(page) != 0 {
 		t.Errorf("given back, and on record: %+v %v", page, err)
 	}
-	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"}); !refused(err) {
-		t.Errorf("it was given back twice: %v", err)
-	}
+	isRefused(t, "giving it back twice", expect.Err(s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"})))
 }
 
 // kept is the record of a life that is kept until the time.
 func kept(key lifecycle.Key, incarnation string, until time.Time) lifecycle.Record {
-	return lifecycle.Record{Key: key.Former(incarnation), State: lifecycle.Quarantined, Incarnation: incarnation,
-		Provider: "demo", Due: until,
-		Kept: &lifecycle.Kept{Since: until, Until: until}}
+	return lifecycle.Record{Key: key.Former(incarnation), State: lifecycle.Quarantined,
+		Incarnation: incarnation, Provider: "demo", Due: until, Kept: &lifecycle.Kept{Since: until, Until: until}}
 }
 
 // Undelete refuses what cannot be given back, and says why.
 func TestUndeleteIsRefused(t *testing.T) {
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := testkit.Epoch
 	s := newSite(t)
-	service, plan := s.plan("retained")
+	service, plan := testkit.PlanIDs("retained")
 	put := func(id, incarnation string, change func(*lifecycle.Record)) {
 		t.Helper()
 		r := kept(lifecycle.Key{Platform: "p", Instance: id}, incarnation, now)
@@ -88,36 +67,23 @@ func TestUndeleteIsRefused(t *testing.T) {
 	put("removed", "1", func(r *lifecycle.Record) { *r, _, _ = r.BeginDelete(lifecycle.Start{ID: "op", Now: now}) })
 	put("nowhere", "1", func(r *lifecycle.Record) { r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "", "" })
 	put("unoffered", "1", func(r *lifecycle.Record) { r.Attributes.ServiceID = "gone" })
-	for id, why := range map[string]string{
-		"twice": "twice@1", "removed": "no way back", "nowhere": "--organization and --space", "unoffered": "restore_parameter",
-	} {
-		_, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: id})
-		if !refused(err) || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: %v", id, err)
-		}
+	for id, why := range map[string]string{"twice": "twice@1",
+		"removed": "no way back", "nowhere": "--organization and --space", "unoffered": "restore_parameter"} {
+		isRefused(t, id, expect.Err(s.console.Undelete(t.Context(), operator.Undeletion{ID: id})), why)
 	}
 	out, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "nowhere", Organization: "o2", Space: "s2"})
 	if err != nil || out.Kept.Space != "s2" || out.Kept.Organization != "o2" {
 		t.Errorf("%+v %v", out, err)
 	}
-	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "twice@2"}); err != nil {
-		t.Error(err)
-	}
+	expect.Get(s.console.Undelete(t.Context(), operator.Undeletion{ID: "twice@2"}))(t)
 }
 
 // A rebuild from what exists alone finds what is retained, and never takes it for the
 // instance, which is deleted.
 func TestRebuildOfWhatIsRetained(t *testing.T) {
 	before := newSite(t)
-	service, plan := before.plan("retained")
-	c := before.caller()
-	c.AcceptsIncomplete = false
-	_, err := before.broker.Provision(t.Context(), broker.ProvisionRequest{
-		Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
-	})
-	expect.OK(t, err)
-	_, err = before.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
-	expect.OK(t, err)
+	before.provision("i", "retained")
+	expect.OK(t, before.delete("i", ""))
 	was, _, err := before.console.Retained(t.Context(), operator.Query{})
 	if err != nil || len(was) != 1 {
 		t.Fatal(was, err)
@@ -129,18 +95,13 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	is, _, err := s.console.Retained(t.Context(), operator.Query{})
-	if err != nil || len(is) != 1 || is[0].Instance != "i" || is[0].Life != was[0].Life || !slices.Equal(is[0].Made,
-		was[0].Made) ||
-		is[0].Plan != "retained" || is[0].Kept.Until.Before(s.clock.Add(lifecycle.QuarantineTime)) {
+	if err != nil || len(is) != 1 || is[0].Instance != "i" || is[0].Life != was[0].Life || is[0].Plan != "retained" ||
+		!slices.Equal(is[0].Made, was[0].Made) || is[0].Kept.Until.Before(s.clock.Add(lifecycle.QuarantineTime)) {
 		t.Errorf("%+v, and was %+v: %v", is, was, err)
 	}
-	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"}); !refused(err) {
-		t.Errorf("nobody knows where it was ordered: %v", err)
-	}
-	if again, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i", Organization: "o", Space: "s"}); err != nil ||
-		again.Plan != "retained" {
-		t.Errorf("%+v %v", again, err)
-	}
+	isRefused(t, "what was ordered nobody knows where", expect.Err(s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"})))
+	again := expect.Get(s.console.Undelete(t.Context(), operator.Undeletion{ID: "i", Organization: "o", Space: "s"}))(t)
+	expect.Same(t, "the plan", "retained", again.Plan)
 	if out, err := s.console.Rebuild(t.Context()); err != nil || out.Kept != 1 || len(out.Retained) != 0 {
 		t.Errorf("again: %+v %v", out, err)
 	}
@@ -194,19 +155,17 @@ func TestAFormerLifeIsListedAsSuch(t *testing.T) {
 			t.Errorf("in state %q there are the lives %q, want %q", state, got, want)
 		}
 	}
-	if r, err := s.console.Instance(t.Context(), "", "i"); err != nil || r.Key.Life != "" {
-		t.Errorf("%+v %v", r.Key, err)
-	}
+	expect.Same(t, "the life of what has the id", "", expect.Get(s.console.Instance(t.Context(), "", "i"))(t).Key.Life)
 }
 
 // Lists of the reaper's records go around what is damaged: they name each such record, and
 // give the rest, with the name of the platform as the operator knows it. What names a thing
 // that can be read finds it.
 func TestAListGoesAroundADamagedRecord(t *testing.T) {
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := testkit.Epoch
 	s := knowing(t)
-	key := lifecycle.Key{Platform: s.caller().Platform, Instance: "i"}
-	service, plan := s.plan("retained")
+	key := lifecycle.Key{Platform: "p", Instance: "i"}
+	service, plan := testkit.PlanIDs("retained")
 	life := kept(key, "1", now)
 	life.Attributes, life.Made.Broker = lifecycle.Attributes{ServiceID: service, PlanID: plan, SpaceGUID: "s"}, testkit.Identity
 	enclosed := kept(key, "2", now)
@@ -246,19 +205,5 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 			t.Errorf("undelete of %q: %v", id, err)
 		}
 	}
-	if row, err := s.console.Owner(t.Context(), kepts[0].Made[0]); err != nil || row.Life != "1" {
-		t.Errorf("whose: %+v %v", row, err)
-	}
-}
-
-// A rebuild names the quarantines that it cannot read, and comes to its end.
-func TestARebuildGoesAroundADamagedQuarantine(t *testing.T) {
-	s, name, _ := enclosed(t)
-	r := store.Record{Key: store.Key{Partition: "I#p#a", Sort: "FORMER#a#"}, Writer: "w", Schema: 1, Due: s.clock,
-		Body: []byte("no JSON")}
-	expect.OK(t, s.store.Commit(t.Context(), store.Put(r)))
-	found, err := s.console.Rebuild(t.Context())
-	if err != nil || !slices.Equal(found.Released, []string{name}) || len(found.Unknown) != 1 {
-		t.Errorf("%+v %v", found, err)
-	}
+	expect.Same(t, "whose it is", "1", expect.Get(s.console.Owner(t.Context(), kepts[0].Made[0]))(t).Life)
 }
