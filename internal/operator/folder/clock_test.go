@@ -41,17 +41,13 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 // restart with a clock that was set back meanwhile, times go on from there.
 func TestTheFolderKeepsTheHighestTime(t *testing.T) {
 	dir := t.TempDir()
-	f, err := Open(dir, inputs)
-	expect.OK(t, err)
+	f := expect.Get(Open(dir, inputs))(t)
 	ahead := now().Add(time.Hour)
 	f.clock.wall = func() time.Time { return ahead }
-	err = f.Records.Commit(t.Context(),
-		store.Put(store.Record{Key: store.Key{Partition: "p", Sort: "s"}, Writer: "w", Schema: 1, Body: []byte("{}")}))
+	expect.OK(t, f.Records.Commit(t.Context(),
+		store.Put(store.Record{Key: store.Key{Partition: "p", Sort: "s"}, Writer: "w", Schema: 1, Body: []byte("{}")})))
 	f.Close()
-	expect.OK(t, err)
-	if f, err = Open(dir, inputs); err != nil {
-		t.Fatal(err)
-	}
+	f = expect.Get(Open(dir, inputs))(t)
 	defer f.Close()
 	if f.Behind < 59*time.Minute || f.Now().Before(ahead) {
 		t.Errorf("it is %v, %v behind; the last commit was at %v", f.Now(), f.Behind, ahead)

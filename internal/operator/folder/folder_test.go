@@ -37,8 +37,7 @@ func newID() string { return rand.Text()[:lifecycle.OperationIDLength] }
 func filled(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	f, err := Open(dir, inputs)
-	expect.OK(t, err)
+	f := expect.Get(Open(dir, inputs))(t)
 	defer f.Close()
 	for _, id := range []string{"one", "two"} {
 		record(t, f, f.Vault, id)
@@ -51,24 +50,20 @@ func record(t *testing.T, f *Folder, v vault.Vault, id string) {
 	t.Helper()
 	at := time.Now().UTC()
 	seal := func(key lifecycle.Key, m vault.Member) lifecycle.Sealed {
-		sealed, err := v.Seal(t.Context(), vault.Label{Key: key, Member: m}, []byte(`{"pin":"4831"}`))
-		expect.OK(t, err)
+		sealed := expect.Get(v.Seal(t.Context(), vault.Label{Key: key, Member: m}, []byte(`{"pin":"4831"}`)))(t)
 		return sealed
 	}
 	start := lifecycle.Start{ID: newID(), Now: at, Received: at, Timeout: time.Hour}
 	key := lifecycle.Key{Platform: "default", Instance: id}
-	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
-		lifecycle.Record{Provider: "demo",
-			Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
+	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo",
+		Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
 	expect.OK(t, err)
-	i, err = i.Succeed(at, nil)
-	expect.OK(t, err)
+	i = expect.Get(i.Succeed(at, nil))(t)
 	key.Binding = "b"
 	b, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
 		lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: seal(key, vault.Secret)}})
 	expect.OK(t, err)
-	b, err = b.Succeed(at, seal(key, vault.Grant))
-	expect.OK(t, err)
+	b = expect.Get(b.Succeed(at, seal(key, vault.Grant)))(t)
 	expect.OK(t, ledger.New(f.Records, newID).Commit(t.Context(), ledger.Put(i), ledger.Put(b)))
 }
 
@@ -76,20 +71,16 @@ func record(t *testing.T, f *Folder, v vault.Vault, id string) {
 func flip(t *testing.T, dir string) {
 	t.Helper()
 	path := filepath.Join(dir, fileKey)
-	key, err := os.ReadFile(path)
-	if err == nil {
-		key[7] ^= 4
-		err = os.WriteFile(path, key, 0o600)
-	}
-	expect.OK(t, err)
+	key := expect.Get(os.ReadFile(path))(t)
+	key[7] ^= 4
+	expect.OK(t, os.WriteFile(path, key, 0o600))
 }
 
 // opens requires that the folder opens and all that is sealed in it, and gives
 // how much that is.
 func opens(t *testing.T, dir string) int {
 	t.Helper()
-	f, err := Open(dir, inputs)
-	expect.OK(t, err)
+	f := expect.Get(Open(dir, inputs))(t)
 	defer f.Close()
 	sealed, opened, err := f.sealed(t.Context())
 	if err != nil || sealed != opened {
@@ -103,7 +94,7 @@ func opens(t *testing.T, dir string) int {
 
 // refused requires that the folder does not open, that this changes nothing,
 // and that it is said what to do.
-func refused(t *testing.T, dir string, says ...string) {
+func refused(t *testing.T, dir string) {
 	t.Helper()
 	before := contents(t, dir)
 	f, err := Open(dir, inputs)
@@ -114,39 +105,28 @@ func refused(t *testing.T, dir string, says ...string) {
 		}
 		t.Fatalf("opened with another key: %v", err)
 	}
-	for _, want := range append(says, "restore "+fileKey+" from a backup", "longshore rebuild --yes") {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("it does not say %q: %v", want, err)
-		}
-	}
+	expect.Says(t, "the error", err.Error(), "restore "+fileKey+" from a backup", "longshore rebuild --yes")
 	expect.Same(t, "the folder", before, contents(t, dir))
 }
 
 // contents are a folder's files.
 func contents(t *testing.T, dir string) string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
 	all := map[string]string{}
-	for _, e := range entries {
-		if e.IsDir() {
-			continue
+	for _, e := range expect.Get(os.ReadDir(dir))(t) {
+		if !e.IsDir() {
+			all[e.Name()] = string(expect.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t))
 		}
-		raw, readErr := os.ReadFile(filepath.Join(dir, e.Name()))
-		err = errors.Join(err, readErr)
-		all[e.Name()] = string(raw)
 	}
-	expect.OK(t, err)
 	return fmt.Sprintf("%q", all)
 }
 
 // rebuilt rebuilds the folder.
 func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 	t.Helper()
-	f, err := Rebuild(dir, inputs)
-	expect.OK(t, err)
+	f := expect.Get(Rebuild(dir, inputs))(t)
 	defer f.Close()
-	found, err := operator.Rebuild.Ask(t.Context(), consoleOf(f).Call, operator.None{})
-	expect.OK(t, err)
+	found := expect.Get(operator.Rebuild.Ask(t.Context(), consoleOf(f).Call, operator.None{}))(t)
 	return found
 }
 
@@ -176,18 +156,12 @@ func TestAnOldFolderIsRefused(t *testing.T) {
 	old := `{"format": 1, "identity": "of its records", "broker": "b", "check": "AAAA"}`
 	expect.OK(t, os.WriteFile(filepath.Join(dir, fileMarker), []byte(old), 0o600))
 	before := contents(t, dir)
-	opened := func(open func(string, Options) (*Folder, error)) error { _, err := open(dir, inputs); return err }
-	check := func() error { _, err := Check(t.Context(), dir); return err }
-	logins := func() error { _, err := LoginsOf(dir); return err }
 	says := fmt.Sprintf("data folder %q is of a version before the first release, which this program does not read: "+
 		"name an empty folder with --data", dir)
-	for name, err := range map[string]error{
-		"Start": opened(Open), "Rebuild": opened(Rebuild), "Look": opened(Look), "Fsck": check(), "Platforms": logins(),
-		"Console": Begun(dir),
-	} {
-		if err == nil || err.Error() != says {
-			t.Errorf("%s: %v", name, err)
-		}
+	for name, err := range map[string]error{"Start": expect.Err(Open(dir, inputs)), "Rebuild": expect.Err(Rebuild(dir, inputs)),
+		"Look": expect.Err(Look(dir, inputs)), "Fsck": expect.Err(Check(t.Context(), dir)),
+		"Platforms": expect.Err(LoginsOf(dir)), "Console": Begun(dir)} {
+		expect.Same(t, name, says, fmt.Sprint(err))
 	}
 	expect.Same(t, "the folder", before, contents(t, dir))
 }
@@ -195,10 +169,8 @@ func TestAnOldFolderIsRefused(t *testing.T) {
 // otherCheck puts another key's check value into the folder's marker.
 func otherCheck(t *testing.T, dir string) {
 	t.Helper()
-	other, err := markerOf(filled(t))
-	expect.OK(t, err)
-	mark, err := markerOf(dir)
-	expect.OK(t, err)
+	other := expect.Get(markerOf(filled(t)))(t)
+	mark := expect.Get(markerOf(dir))(t)
 	mark.Check = other.Check
 	expect.OK(t, writeJSON(filepath.Join(dir, fileMarker), mark))
 }
@@ -207,10 +179,8 @@ func otherCheck(t *testing.T, dir string) {
 // opens, and gives up the rest alone.
 func TestAnotherCheckValue(t *testing.T) {
 	dir := filled(t)
-	f, err := Open(dir, inputs)
-	expect.OK(t, err)
-	other, err := vault.NewLocal(make([]byte, 32))
-	expect.OK(t, err)
+	f := expect.Get(Open(dir, inputs))(t)
+	other := expect.Get(vault.NewLocal(make([]byte, 32)))(t)
 	record(t, f, other, "three")
 	f.Close()
 	otherCheck(t, dir)
@@ -239,20 +209,17 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 // to give them up.
 func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 	dir := filled(t)
-	f, err := Open(dir, inputs)
-	expect.OK(t, err)
+	f := expect.Get(Open(dir, inputs))(t)
 	key := store.Key{Partition: "damaged", Sort: "INSTANCE"}
-	err = f.Records.Commit(t.Context(), store.Put(store.Record{Key: key, Writer: "w", Schema: 1, Body: []byte("no JSON")}))
+	damaged := store.Record{Key: key, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+	expect.OK(t, f.Records.Commit(t.Context(), store.Put(damaged)))
 	f.Close()
-	expect.OK(t, err)
 	otherCheck(t, dir)
-	if f, err = Rebuild(dir, inputs); err == nil {
-		f.Close()
+	_, err := Rebuild(dir, inputs)
+	if err == nil {
 		t.Fatal("it opens")
 	}
-	if strings.Contains(err.Error(), "not the right one") || strings.Contains(err.Error(), "restore "+fileKey) {
-		t.Errorf("the key is blamed: %v", err)
-	}
+	expect.Never(t, "what blames the key", err.Error(), "not the right one", "restore "+fileKey)
 }
 
 // dying are records of which no commit comes about after the nth.
@@ -284,15 +251,13 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 			return errors.Join(f.setAside(fileKey), vault.CreateKeyFile(f.Path(fileKey)))
 		}),
 		"Opened": func(t *testing.T, dir string) {
-			f, err := Rebuild(dir, inputs)
-			expect.OK(t, err)
+			f := expect.Get(Rebuild(dir, inputs))(t)
 			f.Close()
 		},
 	}
 	for n, name := range []string{"NoCommit", "OneCommit", "TwoCommits", "ThreeCommits", "AllCommits", "NoCheckValue"} {
 		deaths[name] = func(t *testing.T, dir string) {
-			f, err := Rebuild(dir, inputs)
-			expect.OK(t, err)
+			f := expect.Get(Rebuild(dir, inputs))(t)
 			defer f.Close()
 			dies := consoleOf(f)
 			dies.Records = ledger.New(&dying{f.Records, n}, newID)
@@ -310,9 +275,8 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 			refused(t, dir)
 			rebuilt(t, dir)
 			expect.Same(t, "sealed values that open", 0, opens(t, dir))
-			aside, err := filepath.Glob(filepath.Join(dir, fileKey+".lost-*"))
-			if err != nil || len(aside) == 0 {
-				t.Errorf("the former key was not set aside: %v", err)
+			if aside := expect.Get(filepath.Glob(filepath.Join(dir, fileKey+".lost-*")))(t); len(aside) == 0 {
+				t.Error("the former key was not set aside")
 			}
 		})
 	}
@@ -322,11 +286,9 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 func TestTheBrokersIdentity(t *testing.T) {
 	identity := func(dir string, anew bool) string {
 		t.Helper()
-		f, err := open(dir, anew, inputs)
-		expect.OK(t, err)
+		f := expect.Get(open(dir, anew, inputs))(t)
 		defer f.Close()
-		if kept, _, err := readMarker(dir); err != nil ||
-			kept.Broker != f.mark.Broker || kept.Broker == "" {
+		if kept, _, err := readMarker(dir); err != nil || kept.Broker != f.mark.Broker || kept.Broker == "" {
 			t.Errorf("the broker is %q, and its folder keeps %q: %v", f.mark.Broker, kept.Broker, err)
 		}
 		return f.Whose().Broker
@@ -343,25 +305,24 @@ func TestTheBrokersIdentity(t *testing.T) {
 	}
 }
 
+// replace changes a text wherever it stands in a file.
+func replace(t *testing.T, path, old, next string) {
+	t.Helper()
+	raw := string(expect.Get(os.ReadFile(path))(t))
+	expect.Says(t, path, raw, old)
+	expect.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(raw, old, next)), 0o600))
+}
+
 // A rebuild finds damage that opening does not meet, before it builds on it.
 func TestARebuildFindsDamagedRecords(t *testing.T) {
 	dir := filled(t)
 	path := filepath.Join(dir, fileRecords)
-	raw, err := os.ReadFile(path)
-	expect.OK(t, err)
-	damagedRaw := strings.ReplaceAll(string(raw), `"state":"ready"`, `"state":"reedy"`)
-	expect.OK(t, os.WriteFile(path, []byte(damagedRaw), 0o600))
-	f, err := Open(dir, inputs)
-	if err != nil {
-		t.Fatalf("opening reads all: %v", err)
+	replace(t, path, `"state":"ready"`, `"state":"reedy"`)
+	for _, open := range []func(string, Options) (*Folder, error){Open, Rebuild} {
+		expect.Get(open(dir, inputs))(t).Close()
 	}
-	f.Close()
-	f, err = Rebuild(dir, inputs)
-	expect.OK(t, err)
-	f.Close()
-	if aside, _ := filepath.Glob(path + ".lost-*"); len(aside) != 1 {
-		t.Errorf("the damaged records are not set aside: %v", aside)
-	}
+	aside, _ := filepath.Glob(path + ".lost-*")
+	expect.Same(t, "files that are set aside", 1, len(aside))
 }
 
 // A folder that a later version wrote is sound: nothing calls it damaged, and no rebuild sets
@@ -369,18 +330,12 @@ func TestARebuildFindsDamagedRecords(t *testing.T) {
 func TestAFolderOfALaterVersion(t *testing.T) {
 	for name, later := range map[string]func(t *testing.T, dir string){
 		"Marker": func(t *testing.T, dir string) {
-			path := filepath.Join(dir, fileMarker)
-			raw, err := os.ReadFile(path)
-			if err != nil || !strings.Contains(string(raw), `"format": 1`) {
-				t.Fatalf("no format: %v", err)
-			}
-			expect.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), `"format": 1`, `"format": 9`)), 0o600))
+			replace(t, filepath.Join(dir, fileMarker), `"format": 1`, `"format": 9`)
 		},
 		"Records": func(t *testing.T, dir string) {
-			db, err := bbolt.Open(filepath.Join(dir, fileRecords), 0o600, nil)
-			expect.OK(t, err)
+			db := expect.Get(bbolt.Open(filepath.Join(dir, fileRecords), 0o600, nil))(t)
 			about := []byte("about")
-			err = db.Update(func(tx *bbolt.Tx) error {
+			err := db.Update(func(tx *bbolt.Tx) error {
 				value := bytes.Clone(tx.Bucket(about).Get(about)) // its checksum, and its format
 				value[8] = 9
 				for i, table := range []*crc32.Table{crc32.MakeTable(crc32.Castagnoli), crc32.IEEETable} {
@@ -398,15 +353,10 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 			before := contents(t, dir)
 			for _, anew := range []bool{false, true} {
 				_, err := open(dir, anew, inputs)
-				if err == nil || !strings.Contains(err.Error(), "was written by a newer version") ||
-					strings.Contains(err.Error(), "rebuild") {
-					t.Errorf("opening it, anew %v: %v", anew, err)
-				}
+				expect.Says(t, fmt.Sprint("opening it, anew ", anew), fmt.Sprint(err), "was written by a newer version")
+				expect.Never(t, fmt.Sprint("opening it, anew ", anew), fmt.Sprint(err), "rebuild")
 			}
-			if _, err := Check(t.Context(), dir); err == nil ||
-				!strings.Contains(err.Error(), "was written by a newer version") {
-				t.Errorf("checking it: %v", err)
-			}
+			expect.Says(t, "checking it", fmt.Sprint(expect.Err(Check(t.Context(), dir))), "was written by a newer version")
 			expect.Same(t, "the folder", before, contents(t, dir))
 		})
 	}

@@ -15,10 +15,8 @@ import (
 // closed meanwhile opens again.
 func TestALockEndsBeforeAChildBegins(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileLock)
-	held, err := lockFile(path)
-	expect.OK(t, err)
-	child, err := syscall.Dup(int(held.Fd()))
-	expect.OK(t, err)
+	held := expect.Get(lockFile(path))(t)
+	child := expect.Get(syscall.Dup(int(held.Fd())))(t)
 	defer func() { _ = syscall.Close(child) }()
 	if _, err := lockFile(path); err == nil {
 		t.Fatal("two have the lock at once")
