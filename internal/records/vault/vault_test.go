@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/vaulttest"
 )
 
 func label(platform, instance, binding string, m vault.Member) vault.Label {
@@ -25,90 +26,42 @@ func label(platform, instance, binding string, m vault.Member) vault.Label {
 
 func newVault(t *testing.T) *vault.Local {
 	t.Helper()
-	v, err := vault.NewLocal(bytes.Repeat([]byte{7}, 32))
-	expect.OK(t, err)
-	return v
+	return expect.Get(vault.NewLocal(bytes.Repeat([]byte{7}, 32)))(t)
 }
 
-func TestSealedValuesOpenWhereTheyWereSealedFor(t *testing.T) {
-	ctx, v := context.Background(), newVault(t)
-	at := label("p", "ab", "c", vault.Grant)
-	for name, plain := range map[string][]byte{"Text": []byte("secret"), "Empty": {}, "None": nil} {
-		sealed, err := v.Seal(ctx, at, plain)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		opened, err := v.Open(ctx, at, sealed)
-		if err != nil || !bytes.Equal(opened, plain) || (opened == nil) != (plain == nil) {
-			t.Errorf("%s: opened %q: %v", name, opened, err)
-		}
-		if len(plain) > 0 && bytes.Contains(sealed, plain) {
-			t.Errorf("%s: sealed in clear", name)
-		}
-	}
-	sealed, err := v.Seal(ctx, at, []byte("secret"))
-	expect.OK(t, err)
-	again, err := v.Seal(ctx, at, []byte("secret"))
-	if err != nil || bytes.Equal(sealed, again) {
-		t.Errorf("sealing twice gives the same: %v", err)
-	}
-	for name, other := range map[string]vault.Label{
-		"Platform": label("q", "ab", "c", vault.Grant), "Instance": label("p", "xx", "c", vault.Grant),
-		"Binding": label("p", "ab", "", vault.Grant),
-		"Member":  label("p", "ab", "c", vault.Secret), "Shifted": label("p", "a", "bc", vault.Grant),
-	} {
-		expect.Fails(t, fmt.Sprintf("it opened for another %s", name), vault.ErrSealed, expect.Err(v.Open(ctx, other, sealed)))
-	}
-	for n := range sealed {
-		broken := bytes.Clone(sealed)
-		broken[n] ^= 1
-		expect.Fails(t, fmt.Sprintf("it opened with byte %d changed", n), vault.ErrSealed, expect.Err(v.Open(ctx, at, broken)))
-		expect.Fails(t, fmt.Sprintf("it opened when cut at %d", n), vault.ErrSealed, expect.Err(v.Open(ctx, at, sealed[:n])))
-	}
+func TestLocal(t *testing.T) {
+	vaulttest.Run(t, func(t *testing.T) (v, again, stranger vault.Vault) {
+		return newVault(t), newVault(t), expect.Get(vault.NewLocal(bytes.Repeat([]byte{8}, 32)))(t)
+	})
 }
 
 func TestKeyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vault.key")
 	expect.Fails(t, "reading a missing key", fs.ErrNotExist, expect.Err(vault.ReadKeyFile(path)))
 	expect.OK(t, vault.CreateKeyFile(path))
-	before, err := os.ReadFile(path)
-	expect.OK(t, err)
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v: %v", info.Mode(), err)
-	}
+	before := expect.Get(os.ReadFile(path))(t)
+	expect.Same(t, "its mode", 0o600, expect.Get(os.Stat(path))(t).Mode().Perm())
 	expect.Fails(t, "a key was made over another", fs.ErrExist, vault.CreateKeyFile(path))
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the key was changed: %v", err)
-	}
-	if _, err := vault.ReadKeyFile(path); err != nil {
-		t.Error(err)
-	}
+	expect.Same(t, "the key afterwards", before, expect.Get(os.ReadFile(path))(t))
+	expect.Get(vault.ReadKeyFile(path))(t)
 	expect.OK(t, os.Truncate(path, 7))
 	if _, err := vault.ReadKeyFile(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a key that was cut short: %v", err)
 	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
-	if err != nil || len(left) != 0 {
-		t.Errorf("left behind %v: %v", left, err)
-	}
+	left := expect.Get(filepath.Glob(filepath.Join(filepath.Dir(path), ".*")))(t)
+	expect.Same(t, "what is left behind", 0, len(left))
 }
 
 // A check value tells the key that sealed it from all others.
 func TestCheckValues(t *testing.T) {
 	ctx, v := context.Background(), newVault(t)
-	check, err := vault.NewCheck(ctx, v)
-	expect.OK(t, err)
-	if same, err := vault.IsCheck(ctx, v, check); err != nil || !same {
-		t.Errorf("its own key: %v %v", same, err)
-	}
+	check := expect.Get(vault.NewCheck(ctx, v))(t)
+	expect.Same(t, "its own key", true, expect.Get(vault.IsCheck(ctx, v, check))(t))
 	for n := range 256 {
 		key := bytes.Repeat([]byte{7}, 32)
 		key[n/8] ^= 1 << (n % 8)
-		other, err := vault.NewLocal(key)
-		expect.OK(t, err)
-		if same, err := vault.IsCheck(ctx, other, check); err != nil || same {
-			t.Errorf("a key with bit %d changed: %v %v", n, same, err)
-		}
+		other := expect.Get(vault.NewLocal(key))(t)
+		expect.Same(t, fmt.Sprintf("a key with bit %d changed", n), false, expect.Get(vault.IsCheck(ctx, other, check))(t))
 	}
 	if same, err := vault.IsCheck(ctx, unreachable{}, check); err == nil || same {
 		t.Errorf("a vault out of reach: %v %v", same, err)
@@ -163,10 +116,7 @@ func seal(v reflect.Value) (n int) {
 
 // A value that was sealed when the form was made opens for ever.
 func TestTheFormIsGolden(t *testing.T) {
-	sealed, err := hex.DecodeString("017b5dc4894390801c30b882640fbd4d220ad67ec2b8ea6049ee5b9677ec0b55f6b6be17")
-	expect.OK(t, err)
-	got, err := newVault(t).Open(t.Context(), label("p", "i", "b", vault.Grant), sealed)
-	if err != nil || string(got) != "a grant" {
-		t.Errorf("got %q and error %v", got, err)
-	}
+	sealed := expect.Get(hex.DecodeString("017b5dc4894390801c30b882640fbd4d220ad67ec2b8ea6049ee5b9677ec0b55f6b6be17"))(t)
+	got := expect.Get(newVault(t).Open(t.Context(), label("p", "i", "b", vault.Grant), sealed))(t)
+	expect.Same(t, "the value", "a grant", string(got))
 }

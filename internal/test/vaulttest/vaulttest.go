@@ -149,7 +149,7 @@ func testChanged(t *testing.T, open Factory) {
 		broken := bytes.Clone(sealed)
 		broken[n] ^= 1
 		stays(t, "a bit is changed", v, here, broken)
-		if n%7 == 0 { // a call each, where the key is elsewhere
+		if n < 16 || n%7 == 0 { // a call each, where the key is elsewhere
 			stays(t, "the end is missing", v, here, sealed[:n])
 			broken[n] ^= 0x81
 			stays(t, "another bit is changed", v, here, broken)

@@ -35,20 +35,24 @@ func newKey(t *testing.T) (id string) {
 	out, err := client.CreateKey(t.Context(), &awskms.CreateKeyInput{Description: aws.String(emulator.Name("longshore-test"))})
 	expect.OK(t, err)
 	t.Cleanup(func() {
-		_, err := client.ScheduleKeyDeletion(context.Background(), &awskms.ScheduleKeyDeletionInput{
-			KeyId: out.KeyMetadata.KeyId, PendingWindowInDays: aws.Int32(7),
-		})
-		if err != nil {
-			t.Errorf("removing key: %v", err)
-		}
+		_, err := client.ScheduleKeyDeletion(context.Background(),
+			&awskms.ScheduleKeyDeletionInput{KeyId: out.KeyMetadata.KeyId, PendingWindowInDays: aws.Int32(7)})
+		expect.OK(t, err, "removing key:")
 	})
 	return *out.KeyMetadata.Arn
 }
 
-func TestVault(t *testing.T) {
+func TestVault(t *testing.T) { runs(t, func(v vault.Vault) vault.Vault { return v }) }
+
+// Values of one data key are as far apart as those of two.
+func TestVaultOfOneRequest(t *testing.T) {
+	runs(t, func(v vault.Vault) vault.Vault { return oneRequest{v, kms.Together(t.Context())} })
+}
+
+func runs(t *testing.T, as func(vault.Vault) vault.Vault) {
 	vaulttest.Run(t, func(t *testing.T) (v, again, stranger vault.Vault) {
 		key := newKey(t)
-		return kms.New(newClient(t), key), kms.New(newClient(t), key), kms.New(newClient(t), newKey(t))
+		return as(kms.New(newClient(t), key)), as(kms.New(newClient(t), key)), as(kms.New(newClient(t), newKey(t)))
 	})
 }
 
@@ -58,25 +62,12 @@ type oneRequest struct {
 	ctx context.Context
 }
 
-func together(t *testing.T, v vault.Vault) vault.Vault {
-	return oneRequest{v, kms.Together(t.Context())}
-}
-
 func (r oneRequest) Seal(_ context.Context, at vault.Label, plain []byte) ([]byte, error) {
 	return r.Vault.Seal(r.ctx, at, plain)
 }
 
 func (r oneRequest) Open(_ context.Context, at vault.Label, sealed []byte) ([]byte, error) {
 	return r.Vault.Open(r.ctx, at, sealed)
-}
-
-// Values of one data key are as far apart as those of two.
-func TestVaultOfOneRequest(t *testing.T) {
-	vaulttest.Run(t, func(t *testing.T) (v, again, stranger vault.Vault) {
-		key := newKey(t)
-		return together(t, kms.New(newClient(t), key)), together(t, kms.New(newClient(t), key)),
-			together(t, kms.New(newClient(t), newKey(t)))
-	})
 }
 
 // counting is a client that tells what it was called with.
@@ -92,9 +83,8 @@ func (c *counting) GenerateDataKey(ctx context.Context, in *awskms.GenerateDataK
 	return c.Client.GenerateDataKey(ctx, in, opts...)
 }
 
-func (c *counting) Decrypt(
-	ctx context.Context, in *awskms.DecryptInput, opts ...func(*awskms.Options),
-) (*awskms.DecryptOutput, error) {
+func (c *counting) Decrypt(ctx context.Context,
+	in *awskms.DecryptInput, opts ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
 	c.decrypted = append(c.decrypted, in)
 	return c.Client.Decrypt(ctx, in, opts...)
 }
@@ -109,8 +99,7 @@ func TestCalls(t *testing.T) {
 	ofInstance := vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i"}, Member: vault.Parameters}
 	var contexts []map[string]string
 	for _, at := range []vault.Label{label, ofInstance} {
-		sealed, err := v.Seal(t.Context(), at, []byte("canary"))
-		expect.OK(t, err)
+		sealed := expect.Get(v.Seal(t.Context(), at, []byte("canary")))(t)
 		expect.Get(v.Open(t.Context(), at, sealed))(t)
 		if !bytes.HasPrefix(sealed, []byte{1}) {
 			t.Errorf("sealed in format %d, want 1", sealed[0])
@@ -134,17 +123,18 @@ func TestCalls(t *testing.T) {
 			}
 		}
 	}
-	want := []map[string]string{
-		{"platform": "p", "instance": "i", "binding": "b"},
-		{"platform": "p", "instance": "i"},
-	}
+	want := []map[string]string{{"platform": "p", "instance": "i", "binding": "b"}, {"platform": "p", "instance": "i"}}
 	expect.Same(t, "contexts", want, contexts)
+	// The use of the key is granted for these names: a label that had another one could not be sealed.
+	granted := slices.Sorted(slices.Values(kms.ContextKeys))
+	expect.Same(t, "the names that are granted", slices.Sorted(maps.Keys(contexts[0])), granted)
 }
 
-// stub answers with errors that the emulator does not make.
+// stub answers with errors that the emulator does not make, or decrypts to one data key.
 type stub struct {
 	kms.API
 	err error
+	key []byte
 }
 
 func (s stub) GenerateDataKey(context.Context, *awskms.GenerateDataKeyInput,
@@ -153,14 +143,13 @@ func (s stub) GenerateDataKey(context.Context, *awskms.GenerateDataKeyInput,
 }
 
 func (s stub) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
-	return nil, s.err
+	return &awskms.DecryptOutput{Plaintext: bytes.Clone(s.key)}, s.err
 }
 
 // Only what is known never to open is called sealed: who takes a key that is
 // out of reach for a value that was changed gives it up for lost.
 func TestErrors(t *testing.T) {
-	sealed, err := kms.New(newClient(t), newKey(t)).Seal(t.Context(), label, []byte("canary"))
-	expect.OK(t, err)
+	sealed := expect.Get(kms.New(newClient(t), newKey(t)).Seal(t.Context(), label, []byte("canary")))(t)
 	tests := map[string]struct {
 		reason string
 		err    error
@@ -194,64 +183,28 @@ func TestErrors(t *testing.T) {
 func TestDisabledKey(t *testing.T) {
 	client, key := newClient(t), newKey(t)
 	v := kms.New(client, key)
-	sealed, err := v.Seal(t.Context(), label, []byte("canary"))
-	expect.OK(t, err)
+	sealed := expect.Get(v.Seal(t.Context(), label, []byte("canary")))(t)
 	expect.Get(client.DisableKey(t.Context(), &awskms.DisableKeyInput{KeyId: &key}))(t)
 	if _, err := v.Open(t.Context(), label, sealed); err == nil || errors.Is(err, vault.ErrSealed) {
 		t.Errorf("with a disabled key: got error %v", err)
 	}
 	expect.Get(client.EnableKey(t.Context(), &awskms.EnableKeyInput{KeyId: &key}))(t)
-	if opened, err := v.Open(t.Context(), label, sealed); err != nil || string(opened) != "canary" {
-		t.Errorf("with the key enabled again: got error %v", err)
-	}
+	opened := expect.Get(v.Open(t.Context(), label, sealed))(t, "with the key enabled again:")
+	expect.Same(t, "the value", "canary", string(opened))
 }
 
 // A value without a readable data key is not sent to KMS.
 func TestOtherForms(t *testing.T) {
 	v := kms.New(stub{err: errors.New("it was called")}, "key")
 	for name, other := range map[string][]byte{
-		"OtherFormat": append([]byte{3, 0, 8}, make([]byte, 100)...), "Short": {1},
-		"NoKey":  append([]byte{1, 0, 0}, make([]byte, 100)...),
-		"CutKey": append([]byte{1, 0, 90}, make([]byte, 100)...), "HugeKey": append([]byte{1, 255, 255}, make([]byte, 70_000)...),
+		"Short":       {1},
+		"OtherFormat": append([]byte{3, 0, 8}, make([]byte, 100)...),
+		"NoKey":       append([]byte{1, 0, 0}, make([]byte, 100)...),
+		"CutKey":      append([]byte{1, 0, 90}, make([]byte, 100)...),
+		"HugeKey":     append([]byte{1, 255, 255}, make([]byte, 70_000)...),
 	} {
 		expect.Fails(t, name, vault.ErrSealed, expect.Err(v.Open(t.Context(), label, other)))
 	}
-}
-
-// asked keeps the names of what was sealed, and seals nothing.
-type asked struct{ names []string }
-
-func (a *asked) GenerateDataKey(_ context.Context, in *awskms.GenerateDataKeyInput,
-	_ ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
-	a.names = slices.Sorted(maps.Keys(in.EncryptionContext))
-	return nil, errors.New("refused")
-}
-
-func (a *asked) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
-	return nil, errors.New("refused")
-}
-
-// The use of the key is granted for these names: a label that had another one
-// could not be sealed.
-func TestEveryNameIsGranted(t *testing.T) {
-	client := &asked{}
-	whole := vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, Member: vault.Grant}
-	if _, err := kms.New(client, "key").Seal(t.Context(), whole, []byte("x")); err == nil {
-		t.Fatal("it was sealed")
-	}
-	if want := slices.Sorted(slices.Values(kms.ContextKeys)); !slices.Equal(client.names, want) {
-		t.Errorf("a label gives %q, granted are %q", client.names, want)
-	}
-}
-
-// known is a KMS that decrypts to one data key.
-type known struct {
-	kms.API
-	key []byte
-}
-
-func (k known) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
-	return &awskms.DecryptOutput{Plaintext: bytes.Clone(k.key)}, nil
 }
 
 // A value that was sealed when the form was made opens for ever.
@@ -259,14 +212,11 @@ func TestTheFormIsGolden(t *testing.T) {
 	sealed, err := hex.DecodeString("01000864617461206b6579b8095a39c1a99d3465e37d72b62" +
 		"ff394afff06b22deb2b59eafc0b6819d7ab6162ac3f")
 	expect.OK(t, err)
-	got, err := kms.New(known{key: bytes.Repeat([]byte{7}, 32)}, "key").Open(t.Context(), label, sealed)
-	if err != nil || string(got) != "a grant" {
-		t.Errorf("got %q and error %v", got, err)
-	}
+	got := expect.Get(kms.New(stub{key: bytes.Repeat([]byte{7}, 32)}, "key").Open(t.Context(), label, sealed))(t)
+	expect.Same(t, "the value", "a grant", string(got))
 	// KMS gives something that was never a data key of ours.
 	expect.Fails(t, "a short data key", vault.ErrSealed,
-		expect.Err(kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed)))
-
+		expect.Err(kms.New(stub{key: []byte("short")}, "key").Open(t.Context(), label, sealed)))
 }
 
 // One request asks KMS once for all that it seals of a record, and once for all that
@@ -297,21 +247,15 @@ func TestTogether(t *testing.T) {
 	first := kms.Together(t.Context())
 	for _, binding := range []string{"", "b"} {
 		for _, m := range members {
-			var err error
-			if sealed[at(binding, m)], err = v.Seal(first, at(binding, m), []byte("canary")); err != nil {
-				t.Fatal(err)
-			}
-			if err := open(first, v, at(binding, m), sealed[at(binding, m)]); err != nil {
-				t.Error(err)
-			}
+			at := at(binding, m)
+			sealed[at] = expect.Get(v.Seal(first, at, []byte("canary")))(t)
+			expect.OK(t, open(first, v, at, sealed[at]))
 		}
 	}
 	calls("sealing three members of two records", 2, 0)
 	second := kms.Together(t.Context())
 	for label, sealed := range sealed {
-		if err := open(second, v, label, sealed); err != nil {
-			t.Error(err)
-		}
+		expect.OK(t, open(second, v, label, sealed))
 	}
 	calls("opening them", 0, 2)
 	// The key of a record opens no other member of it, and nothing of another record.
@@ -327,8 +271,6 @@ func TestTogether(t *testing.T) {
 	// A key that was read from a record seals nothing.
 	expect.Get(v.Seal(second, at("", vault.State), []byte("canary")))(t)
 	calls("sealing after opening", 1, 0)
-	if err := open(t.Context(), v, at("", vault.Context), sealed[at("", vault.Context)]); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, open(t.Context(), v, at("", vault.Context), sealed[at("", vault.Context)]))
 	calls("the next request", 0, 1)
 }
