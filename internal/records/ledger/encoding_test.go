@@ -18,8 +18,7 @@ import (
 // raw reads and replaces bodies, as another program does.
 func raw(t *testing.T, s store.Store, key store.Key, change func(body []byte) []byte) []byte {
 	t.Helper()
-	r, err := s.Get(context.Background(), key)
-	expect.OK(t, err)
+	r := expect.Get(s.Get(context.Background(), key))(t)
 	if change != nil {
 		r.Body = change(r.Body)
 		expect.OK(t, s.Commit(context.Background(), store.Put(r)))
@@ -33,12 +32,9 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	s := newStore(t)
 	l := over(s)
 	ctx := context.Background()
-	start := lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour}
-	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start,
+	i := creating(t, instance, epoch,
 		lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{Context: json.RawMessage(`{"a":"<&>"}`)}})
-	expect.OK(t, err)
-	b, _, err := lifecycle.Record{Key: binding}.BeginCreate(start, lifecycle.Record{Provider: "demo"})
-	expect.OK(t, err)
+	b := creating(t, binding, epoch, lifecycle.Record{Provider: "demo"})
 	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b)))
 	keys := map[string]store.Key{"Instance": {Partition: "I#p#i", Sort: "INSTANCE"}, "Binding": {Partition: "I#p#i", Sort: "BINDING#b"}}
 	newer := func(body []byte) []byte {
@@ -48,38 +44,27 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	for _, key := range keys {
 		raw(t, s, key, newer)
 	}
-	if i, err = l.Record(ctx, instance, epoch); err != nil {
-		t.Fatal(err)
-	}
-	if b, err = l.Record(ctx, binding, epoch); err != nil {
-		t.Fatal(err)
-	}
+	i, b = read(t, l, instance), read(t, l, binding)
 	// Through changes of its own, and through what it remembers of it.
 	for n := range 3 {
 		i, b = i.Redriven(epoch.Add(time.Minute)), b.Redriven(epoch.Add(time.Minute))
 		expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b)))
 		for name, key := range keys {
 			body := string(raw(t, s, key, nil))
-			if !strings.Contains(body, `"shape":{"sides":12345678901234567890}`) || !strings.Contains(body, `"colour":["<new>"]`) ||
-				!json.Valid([]byte(body)) {
-				t.Errorf("%s, change %d: something was lost or changed: %s", name, n, body)
-			}
+			expect.Says(t, name, body, `"shape":{"sides":12345678901234567890}`, `"colour":["<new>"]`)
+			expect.Same(t, name+" is JSON", true, json.Valid([]byte(body)))
 		}
-		if i, err = l.Record(ctx, instance, epoch); err != nil || i.Operation.Attempt != n+2 {
-			t.Fatalf("%+v %v", i.Operation, err)
-		}
-		if b, err = l.Record(ctx, binding, epoch); err != nil {
-			t.Fatal(err)
-		}
+		i, b = read(t, l, instance), read(t, l, binding)
+		expect.Same(t, "attempts", n+2, i.Operation.Attempt)
 	}
 	expect.Same(t, "a platform's object", `{"a":"<&>"}`, string(i.Attributes.Context))
 	// A replaced operation takes its unknown members along.
 	next, _, err := i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
 	expect.OK(t, err)
 	expect.OK(t, l.Commit(ctx, ledger.Put(next)))
-	if body := string(raw(t, s, keys["Instance"], nil)); strings.Contains(body, "colour") || !strings.Contains(body, "shape") {
-		t.Errorf("%s", body)
-	}
+	body := string(raw(t, s, keys["Instance"], nil))
+	expect.Says(t, "the body", body, "shape")
+	expect.Never(t, "the body", body, "colour")
 }
 
 // A record of a kind that only a newer program knows hides nothing else, and
@@ -89,10 +74,7 @@ func TestDueOfAnUnknownKind(t *testing.T) {
 	l := over(s)
 	ctx := context.Background()
 	expires := epoch.Add(time.Hour)
-	for sort, r := range map[string]store.Record{
-		"NEW#1": {Due: epoch, Expires: expires},
-		"NEW#2": {Due: epoch},
-	} {
+	for sort, r := range map[string]store.Record{"NEW#1": {Due: epoch, Expires: expires}, "NEW#2": {Due: epoch}} {
 		r.Key, r.Schema, r.Body = store.Key{Partition: "NEW", Sort: sort}, ledger.Schema+1, []byte("?")
 		expect.OK(t, s.Commit(ctx, store.Put(r)))
 	}

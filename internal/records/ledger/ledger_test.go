@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
@@ -22,6 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/storetest"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 var (
@@ -32,63 +31,83 @@ var (
 
 func newStore(t *testing.T) store.Store {
 	t.Helper()
-	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	expect.OK(t, err)
+	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-func over(s store.Store) *ledger.Ledger {
-	var mu sync.Mutex
-	n := 0
-	return ledger.New(s, func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		n++
-		return fmt.Sprintf("commit-%d", n)
-	})
+func over(s store.Store) *ledger.Ledger { return ledger.New(s, testkit.IDs()) }
+
+func read(t *testing.T, l *ledger.Ledger, key lifecycle.Key) lifecycle.Record {
+	t.Helper()
+	return expect.Get(l.Record(t.Context(), key, epoch))(t)
 }
 
-// fill gives every field of a record a value of its own, so that a new field
-// cannot be forgotten here.
-func fill(v reflect.Value, n *int) {
-	*n++
+// creating is a record whose creation begins at a time.
+func creating(t *testing.T, key lifecycle.Key, at time.Time, ordered lifecycle.Record) lifecycle.Record {
+	t.Helper()
+	start := lifecycle.Start{ID: "operation-000000000001", Now: at, Received: at, Timeout: time.Hour,
+		Asker: lifecycle.Asker{Request: "r", IdentityPlatform: "cf", Identity: lifecycle.Sealed("sealed")}}
+	r, _, err := lifecycle.Record{Key: key}.BeginCreate(start, ordered)
+	expect.OK(t, err)
+	return r
+}
+
+// leaves calls set with each value in a record that has no parts, and with the name of its member, so that a new
+// member cannot be forgotten. Pointers are set before; of a slice, set says how many there are.
+func leaves(name string, v reflect.Value, set func(name string, v reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Map: // members that this program does not know: they have a test of their own
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(epoch.Add(time.Duration(*n) * time.Hour)))
+			set(name, v)
 			return
 		}
 		for i := range v.NumField() {
-			fill(v.Field(i), n)
+			leaves(v.Type().Name()+"."+v.Type().Field(i).Name, v.Field(i), set)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), n)
+		leaves(name, v.Elem(), set)
 	case reflect.Slice:
-		switch v.Type() {
-		case reflect.TypeFor[json.RawMessage]():
-			v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, *n))
-		case reflect.TypeFor[lifecycle.Sealed](), reflect.TypeFor[[]byte]():
-			v.SetBytes(fmt.Appendf(nil, "sealed-%d", *n))
-		default:
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-			fill(v.Index(0), n)
+		set(name, v)
+		if v.Type().Elem().Kind() == reflect.Struct {
+			for i := range v.Len() {
+				leaves(name, v.Index(i), set)
+			}
 		}
-	case reflect.String:
-		v.SetString(fmt.Sprintf("text-%d", *n))
-	case reflect.Bool:
-		v.SetBool(true)
 	default:
-		v.SetInt(int64(*n))
+		set(name, v)
 	}
 }
 
-func filled[T any]() T {
-	var record T
+// filled is a record each of whose members has a value of its own.
+func filled[T any]() (record T) {
 	n := 0
-	fill(reflect.ValueOf(&record).Elem(), &n)
+	leaves("", reflect.ValueOf(&record).Elem(), func(_ string, v reflect.Value) {
+		n++
+		switch v.Interface().(type) {
+		case time.Time:
+			v.Set(reflect.ValueOf(epoch.Add(time.Duration(n) * time.Hour)))
+		case json.RawMessage:
+			v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, n))
+		case lifecycle.Sealed, []byte:
+			v.SetBytes(fmt.Appendf(nil, "sealed-%d", n))
+		case []string:
+			v.Set(reflect.ValueOf([]string{fmt.Sprintf("text-%d", n)}))
+		case bool:
+			v.SetBool(true)
+		default:
+			switch v.Kind() {
+			case reflect.Slice:
+				v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			case reflect.String:
+				v.SetString(fmt.Sprintf("text-%d", n))
+			default:
+				v.SetInt(int64(n))
+			}
+		}
+	})
 	return record
 }
 
@@ -104,33 +123,19 @@ func TestRecordsKeepEveryField(t *testing.T) {
 	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.Put(p), ledger.PutPast(&past)))
 	i.Version, b.Version, p.Version, past.Version = 1, 1, 1, 1
 
-	gotI, err := l.Record(ctx, instance, epoch)
-	if diff := cmp.Diff(i, gotI); err != nil || diff != "" {
-		t.Errorf("instance (-want +got): %v\n%s", err, diff)
-	}
-	gotB, err := l.Record(ctx, binding, epoch)
-	if diff := cmp.Diff(b, gotB); err != nil || diff != "" {
-		t.Errorf("binding (-want +got): %v\n%s", err, diff)
-	}
-	gotP, err := l.Pointer(ctx, "p", "b")
-	if diff := cmp.Diff(p, gotP); err != nil || diff != "" {
-		t.Errorf("pointer (-want +got): %v\n%s", err, diff)
-	}
+	expect.Same(t, "instance", i, read(t, l, instance))
+	expect.Same(t, "binding", b, read(t, l, binding))
+	expect.Same(t, "pointer", p, expect.Get(l.Pointer(ctx, "p", "b"))(t))
 	logged, _, err := l.History(ctx, instance, "", 0)
+	expect.OK(t, err)
 	past.Ended.Version = 1
-	if diff := cmp.Diff([]lifecycle.Entry{*past.Ended}, logged); err != nil || diff != "" {
-		t.Errorf("history (-want +got): %v\n%s", err, diff)
-	}
+	expect.Same(t, "history", []lifecycle.Entry{*past.Ended}, logged)
 	forgotten := past.Ended.Ended.Add(lifecycle.HistoryKept)
 	past.Ended = nil
-	gotPast, err := l.PastOperation(ctx, past.Operation.ID, epoch)
-	if diff := cmp.Diff(past, gotPast); err != nil || diff != "" {
-		t.Errorf("past operation (-want +got): %v\n%s", err, diff)
-	}
+	expect.Same(t, "past operation", past, expect.Get(l.PastOperation(ctx, past.Operation.ID, epoch))(t))
 	gotNext, _, err := l.NextBinding(ctx, instance, "")
-	if diff := cmp.Diff(&b, gotNext); err != nil || diff != "" {
-		t.Errorf("next binding (-want +got): %v\n%s", err, diff)
-	}
+	expect.OK(t, err)
+	expect.Same(t, "next binding", &b, gotNext)
 	due, next, err := l.Due(ctx, epoch.AddDate(1, 0, 0), "")
 	if err != nil || next != "" || len(due) != 4 {
 		t.Errorf("due: %d records, next %q: %v", len(due), next, err)
@@ -139,33 +144,26 @@ func TestRecordsKeepEveryField(t *testing.T) {
 		t.Errorf("no entry expires at %v: %+v", forgotten, due)
 	}
 	for _, d := range due {
-		if err := l.Commit(ctx, d.Drop()); err != nil {
-			t.Errorf("dropping: %v", err)
-		}
+		expect.OK(t, l.Commit(ctx, d.Drop()), "dropping:")
 	}
-	if gone, err := l.Record(ctx, instance, epoch); err != nil || gone.Version != 0 || gone.State != lifecycle.Absent {
-		t.Errorf("dropped, but reads %+v: %v", gone, err)
+	if gone := read(t, l, instance); gone.Version != 0 || gone.State != lifecycle.Absent {
+		t.Errorf("dropped, but reads %+v", gone)
 	}
 }
 
 // Keys of platforms, instances and bindings never meet.
 func TestKeysNeverMeet(t *testing.T) {
 	ctx, l := context.Background(), over(newStore(t))
-	keys := []lifecycle.Key{
-		{Platform: "p", Instance: "i"}, {Platform: "q", Instance: "i"}, {Platform: "p", Instance: "i#INSTANCE"},
-		{Platform: "p", Instance: "I#p#i"}, {Platform: "p", Instance: "BINDING#b"},
-	}
+	keys := []lifecycle.Key{{Platform: "p", Instance: "i"}, {Platform: "q", Instance: "i"},
+		{Platform: "p", Instance: "i#INSTANCE"}, {Platform: "p", Instance: "I#p#i"}, {Platform: "p", Instance: "BINDING#b"}}
 	for n, k := range keys {
 		i := lifecycle.Record{Key: k, State: lifecycle.Ready, Provider: fmt.Sprint(n)}
 		b := lifecycle.Record{Key: k.BindingKey("INSTANCE"), State: lifecycle.Ready, Provider: fmt.Sprint(n)}
-		if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
-			t.Fatalf("%+v: %v", k, err)
-		}
+		expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b)), k)
 	}
 	for n, k := range keys {
-		i, err := l.Record(ctx, k, epoch)
-		if err != nil || i.Provider != fmt.Sprint(n) || i.Key != k {
-			t.Errorf("%+v reads %+v: %v", k, i, err)
+		if i := read(t, l, k); i.Provider != fmt.Sprint(n) || i.Key != k {
+			t.Errorf("%+v reads %+v", k, i)
 		}
 		b, _, err := l.NextBinding(ctx, k, "")
 		if err != nil || b == nil || b.Provider != fmt.Sprint(n) {
@@ -179,10 +177,9 @@ func TestKeysNeverMeet(t *testing.T) {
 
 func TestNextBindingPassesTombstones(t *testing.T) {
 	ctx, l := context.Background(), over(newStore(t))
-	states := map[string]lifecycle.State{
-		"\x01": lifecycle.Deleted, "a": lifecycle.Deleted, "b": lifecycle.Creating, "b#": lifecycle.Ready, "c": lifecycle.CreateFailed,
-		"d": lifecycle.Deleted, "e": lifecycle.Deleting, "ü": lifecycle.DeleteFailed, "\U0010ffff": lifecycle.Deleted,
-	}
+	states := map[string]lifecycle.State{"\x01": lifecycle.Deleted,
+		"a": lifecycle.Deleted, "b": lifecycle.Creating, "b#": lifecycle.Ready, "c": lifecycle.CreateFailed,
+		"d": lifecycle.Deleted, "e": lifecycle.Deleting, "ü": lifecycle.DeleteFailed, "\U0010ffff": lifecycle.Deleted}
 	for id, state := range states {
 		b := lifecycle.Record{Key: instance.BindingKey(id), State: state}
 		expect.OK(t, l.Commit(ctx, ledger.Put(b)))
@@ -216,8 +213,7 @@ func TestNextBindingPassesTombstones(t *testing.T) {
 // NFR-08: whether a tombstone counts is decided by comparing times.
 func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 	ctx, l := context.Background(), over(newStore(t))
-	i, err := lifecycle.Record{Key: instance}.Entomb(epoch, epoch)
-	expect.OK(t, err)
+	i := expect.Get(lifecycle.Record{Key: instance}.Entomb(epoch, epoch))(t)
 	past := lifecycle.PastOperation{Operation: lifecycle.Operation{ID: "o"}, Expires: epoch.Add(lifecycle.Retention)}
 	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.PutPast(&past)))
 	for name, tc := range map[string]struct {
@@ -230,9 +226,8 @@ func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 		if err != nil || got.State != tc.state || got.Version != 1 || got.Key != instance {
 			t.Errorf("%s: %+v: %v", name, got, err)
 		}
-		if p, err := l.PastOperation(ctx, "o", tc.at); err != nil || p.Version != tc.past {
-			t.Errorf("%s: past operation %+v: %v", name, p, err)
-		}
+		past := expect.Get(l.PastOperation(ctx, "o", tc.at))(t)
+		expect.Same(t, name+": version of the past operation", tc.past, past.Version)
 	}
 }
 
@@ -243,25 +238,22 @@ func TestCommitsThatGoWrong(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason  string
-		store   func(s store.Store) store.Store
+		store   storetest.Faulty // without its store
 		version int64
 		want    error // nil: it has landed
 	}{
-		"Fine":       {"nothing goes wrong", func(s store.Store) store.Store { return s }, 1, nil},
-		"Conflict":   {"another was first", func(s store.Store) store.Store { return s }, 0, ledger.ErrConflict},
-		"LostAnswer": {"it landed, and the answer was lost", func(s store.Store) store.Store { return storetest.LoseAnswers(s, 1) }, 1, nil},
-		"Refused": {"it did not land", func(s store.Store) store.Store {
-			return &storetest.Faulty{Store: s, Before: storetest.Nth(1, lost)}
-		}, 1, lost},
-		"RepeatedInside": {"the store repeated it and met its own version", func(s store.Store) store.Store {
-			return &storetest.Faulty{Store: s, After: storetest.Nth(1, store.ErrConflict)}
-		}, 1, nil},
+		"Fine":           {"nothing goes wrong", storetest.Faulty{}, 1, nil},
+		"Conflict":       {"another was first", storetest.Faulty{}, 0, ledger.ErrConflict},
+		"LostAnswer":     {"it landed, and the answer was lost", storetest.Faulty{After: storetest.Nth(1, storetest.ErrLost)}, 1, nil},
+		"Refused":        {"it did not land", storetest.Faulty{Before: storetest.Nth(1, lost)}, 1, lost},
+		"RepeatedInside": {"the store met its own version", storetest.Faulty{After: storetest.Nth(1, store.ErrConflict)}, 1, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			expect.OK(t, over(s).Commit(context.Background(), put(0)))
-			err := ledger.New(tc.store(s), func() string { return "mine" }).Commit(context.Background(), put(tc.version))
+			tc.store.Store = s
+			err := ledger.New(&tc.store, func() string { return "mine" }).Commit(context.Background(), put(tc.version))
 			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 				t.Errorf("%s: %v, want %v", tc.reason, err, tc.want)
 			}

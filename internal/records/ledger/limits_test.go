@@ -26,69 +26,48 @@ const (
 
 // largest is the longest that each text of a record can be. Whoever adds a text
 // says here what bounds it: without an entry the test fails.
-var largest = map[string]string{
-	"Key.Platform":                      strings.Repeat("p", 64), // the broker's own, or a short name
-	"Key.Instance":                      strings.Repeat(printable, limits.Identifier),
-	"Key.Binding":                       strings.Repeat(printable, limits.Identifier),
-	"Key.Life":                          strings.Repeat("o", lifecycle.OperationIDLength),
-	"Record.State":                      string(lifecycle.CreateFailed),
-	"Operation.ID":                      strings.Repeat("o", lifecycle.OperationIDLength),
-	"Operation.Kind":                    string(lifecycle.Deprovision),
-	"Operation.Phase":                   string(lifecycle.InProgress),
-	"Operation.Description":             strings.Repeat(anything, limits.Description),
-	"Operation.Before":                  strings.Repeat(anything, limits.Before),
-	"Operation.Trouble":                 strings.Repeat(anything, limits.Trouble),
-	"Operation.Unbound":                 strings.Repeat(printable, limits.Identifier),
-	"Operation.TakenBy":                 strings.Repeat("o", lifecycle.OperationIDLength),
-	"Entry.Incarnation":                 strings.Repeat("o", lifecycle.OperationIDLength),
-	"Entry.ID":                          strings.Repeat("o", lifecycle.OperationIDLength),
-	"Entry.Kind":                        string(lifecycle.Deprovision),
-	"Entry.Act":                         "delete from quarantine",
-	"Entry.Phase":                       string(lifecycle.Succeeded),
-	"Entry.Description":                 strings.Repeat(anything, limits.Description),
-	"Entry.PlanID":                      strings.Repeat(printable, limits.CatalogText),
-	"Entry.AppGUID":                     strings.Repeat(anything, limits.Identifier),
-	"FailedOperation.ID":                strings.Repeat("o", lifecycle.OperationIDLength),
-	"FailedOperation.Kind":              string(lifecycle.Provision),
-	"FailedOperation.Description":       strings.Repeat(anything, limits.Description),
-	"Asker.IdentityPlatform":            strings.Repeat(printable, limits.IdentityPlatform),
-	"Asker.Request":                     strings.Repeat(printable, limits.RequestIdentity),
-	"Lease.Holder":                      strings.Repeat("h", 2*lifecycle.OperationIDLength+1), // of its process, and its own
-	"Lease.Operation":                   strings.Repeat("o", lifecycle.OperationIDLength),
-	"Attributes.ServiceID":              strings.Repeat(printable, limits.CatalogText),
-	"Attributes.PlanID":                 strings.Repeat(printable, limits.CatalogText),
-	"Attributes.OrganizationGUID":       strings.Repeat(anything, limits.Identifier),
-	"Attributes.SpaceGUID":              strings.Repeat(anything, limits.Identifier),
-	"Attributes.MaintenanceVersion":     strings.Repeat("1", limits.CatalogText),
-	"Attributes.DashboardURL":           strings.Repeat(printable, limits.DashboardURL),
-	"Record.Incarnation":                strings.Repeat("o", lifecycle.OperationIDLength),
-	"Record.Provider":                   strings.Repeat(printable, limits.CatalogText),
-	"BindingOnly.InstanceIncarnation":   strings.Repeat("o", lifecycle.OperationIDLength),
-	"BindingOnly.AppGUID":               strings.Repeat(anything, limits.Identifier),
-	"BindingOnly.Route":                 strings.Repeat(anything, limits.Identifier),
-	"BindingOnly.Predecessor":           strings.Repeat(anything, limits.Identifier),
-	"Attributes.Parameters (sealed)":    strings.Repeat("s", limits.Parameters+limits.SealedOverhead),
-	"BindingOnly.Secret (sealed)":       strings.Repeat("s", 32+limits.SealedOverhead),
-	"BindingOnly.Grant (sealed)":        strings.Repeat("s", limits.Grant+limits.SealedOverhead),
-	"Made.Broker":                       strings.Repeat("b", lifecycle.OperationIDLength),
-	"Made.State (sealed)":               strings.Repeat("s", limits.State+limits.SealedOverhead),
-	"Made.Found":                        strings.Repeat("f", limits.State+10),
-	"Source.Instance":                   strings.Repeat(printable, limits.Identifier),
-	"Source.Incarnation":                strings.Repeat("o", lifecycle.OperationIDLength),
-	"Source.Operation":                  strings.Repeat("o", lifecycle.OperationIDLength),
-	"Kept.Name":                         strings.Repeat(printable, limits.Identifier),
-	"Origin.Instance":                   strings.Repeat(printable, limits.Identifier),
-	"Origin.Incarnation":                strings.Repeat("o", lifecycle.OperationIDLength),
-	"Undeletion.Instance":               strings.Repeat(printable, limits.Identifier),
-	"Undeletion.Incarnation":            strings.Repeat("o", lifecycle.OperationIDLength),
-	"Target.Name":                       strings.Repeat(printable, limits.CatalogText),
-	"Target.Identity":                   strings.Repeat(printable, limits.CatalogText),
-	"Attributes.Snapshot (JSON)":        object(limits.Snapshot),
-	"Attributes.SealedContext (sealed)": strings.Repeat("s", limits.Context+limits.SealedOverhead),
-	"Attributes.Context (JSON)":         object(limits.StableContext),
-	"Attributes.Names (sealed)":         strings.Repeat("s", limits.Names+1+vault.Overhead),
-	"Asker.Identity (sealed)":           strings.Repeat("s", limits.Identity*3/4+limits.SealedOverhead), // of base64
-}
+var largest = func() map[string]string {
+	all := map[string]string{}
+	for _, bound := range []struct{ text, names string }{
+		{strings.Repeat("p", 64), "Key.Platform"}, // the broker's own, or a short name
+		{strings.Repeat("o", lifecycle.OperationIDLength), "Key.Life Operation.ID Operation.TakenBy Entry.Incarnation Entry.ID " +
+			"FailedOperation.ID Lease.Operation Record.Incarnation BindingOnly.InstanceIncarnation Made.Broker " +
+			"Source.Incarnation Source.Operation Origin.Incarnation Undeletion.Incarnation"},
+		{strings.Repeat("h", 2*lifecycle.OperationIDLength+1), "Lease.Holder"}, // of its process, and its own
+		{strings.Repeat(printable, limits.Identifier), "Key.Instance Key.Binding Operation.Unbound Source.Instance Kept.Name " +
+			"Origin.Instance Undeletion.Instance"},
+		{strings.Repeat(anything, limits.Identifier), "Entry.AppGUID Attributes.OrganizationGUID Attributes.SpaceGUID " +
+			"BindingOnly.AppGUID BindingOnly.Route BindingOnly.Predecessor"},
+		{strings.Repeat(printable, limits.CatalogText), "Entry.PlanID Attributes.ServiceID Attributes.PlanID Record.Provider " +
+			"Target.Name Target.Identity"},
+		{strings.Repeat("1", limits.CatalogText), "Attributes.MaintenanceVersion"},
+		{strings.Repeat(anything, limits.Description), "Operation.Description Entry.Description FailedOperation.Description"},
+		{strings.Repeat(anything, limits.Before), "Operation.Before"},
+		{strings.Repeat(anything, limits.Trouble), "Operation.Trouble"},
+		{strings.Repeat(printable, limits.IdentityPlatform), "Asker.IdentityPlatform"},
+		{strings.Repeat(printable, limits.RequestIdentity), "Asker.Request"},
+		{strings.Repeat(printable, limits.DashboardURL), "Attributes.DashboardURL"},
+		{strings.Repeat("f", limits.State+10), "Made.Found"},
+		{string(lifecycle.CreateFailed), "Record.State"},
+		{string(lifecycle.Deprovision), "Operation.Kind Entry.Kind"},
+		{string(lifecycle.Provision), "FailedOperation.Kind"},
+		{string(lifecycle.InProgress), "Operation.Phase"},
+		{string(lifecycle.Succeeded), "Entry.Phase"},
+		{"delete from quarantine", "Entry.Act"},
+	} {
+		for _, name := range strings.Fields(bound.names) {
+			all[name] = bound.text
+		}
+	}
+	all["Attributes.Snapshot (JSON)"], all["Attributes.Context (JSON)"] = object(limits.Snapshot), object(limits.StableContext)
+	for name, size := range map[string]int{"Attributes.Parameters": limits.Parameters, "BindingOnly.Secret": 32,
+		"BindingOnly.Grant": limits.Grant, "Made.State": limits.State, "Attributes.SealedContext": limits.Context,
+		"Attributes.Names": limits.Names + 1 + vault.Overhead - limits.SealedOverhead,
+		"Asker.Identity":   limits.Identity * 3 / 4} { // of base64
+		all[name+" (sealed)"] = strings.Repeat("s", size+limits.SealedOverhead)
+	}
+	return all
+}()
 
 // object is a JSON object of so many bytes.
 func object(size int) string { return `{"x":"` + strings.Repeat("x", size-len(`{"x":""}`)) + `"}` }
@@ -103,56 +82,44 @@ func manyMembers() json.RawMessage {
 	return out
 }
 
-// enlarge gives every field of a record the largest value that it can have.
-func enlarge(t *testing.T, name string, v reflect.Value) {
+// enlarged is a record each of whose members has the largest value that it can have.
+func enlarged[T any](t *testing.T) (record T) {
 	t.Helper()
-	bounded := func(suffix string) string {
-		text, ok := largest[name+suffix]
-		if !ok {
-			t.Fatalf("%s%s: say in this test what bounds it, and enforce that", name, suffix)
-		}
-		return text
-	}
-	switch v.Kind() {
-	case reflect.Map: // members of a newer program: its own sums bound them
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(time.Date(2999, 12, 31, 23, 59, 59, 999_999_999, time.FixedZone("", -12*3600-1800))))
-			return
-		}
-		for i := range v.NumField() {
-			enlarge(t, v.Type().Name()+"."+v.Type().Field(i).Name, v.Field(i))
-		}
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		enlarge(t, name, v.Elem())
-	case reflect.Slice:
-		switch v.Type() {
-		case reflect.TypeFor[json.RawMessage]():
-			v.SetBytes([]byte(bounded(" (JSON)")))
-		case reflect.TypeFor[lifecycle.Sealed]():
-			v.SetBytes([]byte(bounded(" (sealed)")))
-		case reflect.TypeFor[[]byte]():
-			v.SetBytes([]byte(bounded("")))
-		case reflect.TypeFor[[]string]():
-			v.Set(reflect.ValueOf(lifecycle.ParameterNames(manyMembers())))
-		case reflect.TypeFor[[]lifecycle.Lease]():
-			v.Set(reflect.MakeSlice(v.Type(), limits.Leases, limits.Leases))
-			for i := range v.Len() {
-				enlarge(t, name, v.Index(i))
+	leaves("", reflect.ValueOf(&record).Elem(), func(name string, v reflect.Value) {
+		bounded := func(suffix string) string {
+			text, ok := largest[name+suffix]
+			if !ok {
+				t.Fatalf("%s%s: say in this test what bounds it, and enforce that", name, suffix)
 			}
-		default:
-			t.Fatalf("%s: say in this test how many there can be", name)
+			return text
 		}
-	case reflect.String:
-		v.SetString(bounded(""))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(math.MinInt32)
-	default:
-		t.Fatalf("%s: no largest %v is known", name, v.Kind())
-	}
+		switch v.Interface().(type) {
+		case time.Time:
+			v.Set(reflect.ValueOf(time.Date(2999, 12, 31, 23, 59, 59, 999_999_999, time.FixedZone("", -12*3600-1800))))
+		case json.RawMessage:
+			v.SetBytes([]byte(bounded(" (JSON)")))
+		case lifecycle.Sealed:
+			v.SetBytes([]byte(bounded(" (sealed)")))
+		case []byte:
+			v.SetBytes([]byte(bounded("")))
+		case []string:
+			v.Set(reflect.ValueOf(lifecycle.ParameterNames(manyMembers())))
+		case []lifecycle.Lease:
+			v.Set(reflect.MakeSlice(v.Type(), limits.Leases, limits.Leases))
+		case bool:
+			v.SetBool(true)
+		default:
+			switch v.Kind() {
+			case reflect.String:
+				v.SetString(bounded(""))
+			case reflect.Int, reflect.Int64:
+				v.SetInt(math.MinInt32)
+			default:
+				t.Fatalf("%s: say in this test what is the largest, or how many there can be", name)
+			}
+		}
+	})
+	return record
 }
 
 // capturing remembers what was written last.
@@ -177,12 +144,7 @@ func item(r store.Record) int {
 // under way, all its leases, and what it replaces in the record.
 func TestLargestRecordsFit(t *testing.T) {
 	const dynamoItem = 400 << 10
-	var i lifecycle.Record
-	var b lifecycle.Record
-	var past lifecycle.PastOperation
-	enlarge(t, "", reflect.ValueOf(&i).Elem())
-	enlarge(t, "", reflect.ValueOf(&b).Elem())
-	enlarge(t, "", reflect.ValueOf(&past).Elem())
+	i, b, past := enlarged[lifecycle.Record](t), enlarged[lifecycle.Record](t), enlarged[lifecycle.PastOperation](t)
 	i.Key.Binding, i.Version, b.Version, past.Version, past.Ended.Version = "", 0, 0, 0, 0
 	i.BindingOnly, b.InstanceOnly = lifecycle.BindingOnly{}, lifecycle.InstanceOnly{}
 	a := &b.Attributes // what only an instance's are
@@ -209,14 +171,9 @@ func TestLargestRecordsFit(t *testing.T) {
 		Writer: largest["Operation.ID"]}); limits.Record+envelope > dynamoItem {
 		t.Errorf("a body of %d bytes makes an item of %d, DynamoDB takes %d", limits.Record, limits.Record+envelope, dynamoItem)
 	}
-	gotI, err := l.Record(ctx, i.Key, epoch)
-	expect.OK(t, err)
-	gotB, err := l.Record(ctx, b.Key, epoch)
-	expect.OK(t, err)
 	i.Version, b.Version = 1, 1
-	want, err := json.Marshal([]any{i, b})
-	expect.OK(t, err)
-	if got, err := json.Marshal([]any{gotI, gotB}); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("read otherwise than written: %v", err)
+	want, got := []any{i, b}, []any{read(t, l, i.Key), read(t, l, b.Key)}
+	if !bytes.Equal(expect.Get(json.Marshal(want))(t), expect.Get(json.Marshal(got))(t)) {
+		t.Error("read otherwise than written")
 	}
 }

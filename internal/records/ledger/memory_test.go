@@ -3,14 +3,11 @@ package ledger_test
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -20,10 +17,7 @@ import (
 
 func begun(t *testing.T, l *ledger.Ledger) lifecycle.Record {
 	t.Helper()
-	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(
-		lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour},
-		lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s"}})
-	expect.OK(t, err)
+	i := creating(t, instance, epoch, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s"}})
 	expect.OK(t, l.Commit(t.Context(), ledger.Put(i)))
 	return i
 }
@@ -33,34 +27,24 @@ func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 	s := newStore(t)
 	mine, other := over(s), ledger.New(s, func() string { return "other" })
 	begun(t, mine)
-	read := func() lifecycle.Record {
+	reads := func(state lifecycle.State, version int64) {
 		t.Helper()
-		i, err := mine.Record(t.Context(), instance, epoch)
-		expect.OK(t, err)
-		return i
+		if got := read(t, mine, instance); got.State != state || got.Version != version {
+			t.Errorf("read %s at version %d, want %s at %d", got.State, got.Version, state, version)
+		}
 	}
-	first := read()
-	expect.Same(t, "read twice", first, read())
+	expect.Same(t, "read twice", read(t, mine, instance), read(t, mine, instance))
 	// Another process changes it.
-	i, err := other.Record(t.Context(), instance, epoch)
-	expect.OK(t, err)
-	i, err = i.Succeed(epoch.Add(time.Minute), nil)
-	expect.OK(t, err)
+	i := expect.Get(read(t, other, instance).Succeed(epoch.Add(time.Minute), nil))(t)
 	expect.OK(t, other.Commit(t.Context(), ledger.Put(i)))
-	if got := read(); got.State != lifecycle.Ready || got.Version != 2 {
-		t.Errorf("read %s at version %d", got.State, got.Version)
-	}
+	reads(lifecycle.Ready, 2)
 	// It is dropped, and made again at a version that was remembered.
 	key := store.Key{Partition: "I#p#i", Sort: "INSTANCE"}
 	expect.OK(t, s.Commit(t.Context(), store.Delete(key, 2)))
-	if got := read(); got.State != lifecycle.Absent || got.Version != 0 {
-		t.Errorf("read %s at version %d of what is gone", got.State, got.Version)
-	}
+	reads(lifecycle.Absent, 0)
 	for range 2 {
 		begun(t, other)
-		if got := read(); got.State != lifecycle.Creating || got.Version != 1 {
-			t.Errorf("read %s at version %d of what is new", got.State, got.Version)
-		}
+		reads(lifecycle.Creating, 1)
 		expect.OK(t, s.Commit(t.Context(), store.Delete(key, 1)))
 	}
 }
@@ -70,26 +54,22 @@ func TestWhatIsWrittenIsReadAlike(t *testing.T) {
 	s := newStore(t)
 	mine := over(s)
 	now := time.Now() // as a clock gives it, with what JSON does not keep
-	start := lifecycle.Start{ID: "operation-000000000001", Now: now, Received: now, Timeout: time.Hour,
-		Asker: lifecycle.Asker{Request: "r", IdentityPlatform: "cf", Identity: lifecycle.Sealed("sealed")}}
 	same := func(made lifecycle.Record) {
 		t.Helper()
 		expect.OK(t, mine.Commit(t.Context(), ledger.Put(made)))
-		got, err := mine.Record(t.Context(), made.Key, now)
-		want, otherErr := over(s).Record(t.Context(), made.Key, now)
-		if diff := cmp.Diff(want, got); err != nil || otherErr != nil || diff != "" || !got.Operation.Started.Equal(now) {
-			t.Errorf("%v, %v: -decoded +remembered:\n%s", err, otherErr, diff)
+		got := read(t, mine, made.Key)
+		expect.Same(t, "what is remembered", read(t, over(s), made.Key), got)
+		if !got.Operation.Started.Equal(now) {
+			t.Errorf("it started at %v, not at %v", got.Operation.Started, now)
 		}
 	}
-	attributes := lifecycle.Attributes{ServiceID: "s", Context: lifecycle.Stable([]byte(`{ "b": [ 1 ], "a": "<&>" }`))}
-	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: attributes})
-	expect.OK(t, err)
+	ordered := lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s",
+		Context: lifecycle.Stable([]byte(`{ "b": [ 1 ], "a": "<&>" }`))}}
+	i := creating(t, instance, now, ordered)
 	same(i)
 	i.Version++
 	same(i.Leased("holder", now, now.Add(time.Minute), nil))
-	b, _, err := lifecycle.Record{Key: binding}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: attributes})
-	expect.OK(t, err)
-	same(b)
+	same(creating(t, binding, now, ordered))
 }
 
 // No method of the lifecycle changes a record that the memory keeps.
@@ -117,23 +97,19 @@ func TestNothingChangesWhatIsRemembered(t *testing.T) {
 		})
 	}
 	all.Wait()
-	fresh, err := over(newStore(t)), error(nil)
-	want := begun(t, fresh)
+	want := begun(t, over(newStore(t)))
 	want.Version = 1
-	got, err := l.Record(t.Context(), instance, epoch)
-	if err != nil || !reflect.DeepEqual(want, got) {
-		t.Errorf("%v: -want +got:\n%s", err, cmp.Diff(want, got))
-	}
+	expect.Same(t, "what is remembered", want, read(t, l, instance))
 }
 
-// large is a store that has every instance, each with as large a context as a
-// record can hold, and keeps none of them in memory.
-type large struct{ store.Store }
+// endless is a store that has every instance, each with this body, and keeps none of them in memory.
+type endless struct {
+	store.Store
+	body string
+}
 
-func (large) Get(_ context.Context, k store.Key) (store.Record, error) {
-	body := fmt.Appendf(nil, `{"platform":"p","instance":"i","state":"ready","attributes":{"context":{"a":"%s"}}}`,
-		strings.Repeat("x", 240_000))
-	return store.Record{Key: k, Version: 1, Writer: "w", Schema: ledger.Schema, Body: body}, nil
+func (e endless) Get(_ context.Context, k store.Key) (store.Record, error) {
+	return store.Record{Key: k, Version: 1, Writer: "w", Schema: ledger.Schema, Body: []byte(e.body)}, nil
 }
 
 // The memory is bounded in bytes, not in records.
@@ -144,7 +120,9 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	l := over(large{})
+	large := fmt.Sprintf(`{"platform":"p","instance":"i","state":"ready","attributes":{"context":{"a":"%s"}}}`,
+		strings.Repeat("x", 240_000)) // as large a context as a record can hold
+	l := over(endless{body: large})
 	before, most := heap(), int64(0)
 	for n := range 400 { // 96 MB
 		expect.Get(l.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch))(t)
@@ -152,7 +130,7 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 			most = max(most, heap()-before)
 		}
 	}
-	few := over(small{})
+	few := over(endless{body: `{"platform":"p","instance":"i","state":"ready","operation":{"id":"o"},"leases":[{}]}`})
 	between := heap()
 	for n := range 20_000 {
 		expect.Get(few.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch))(t)
@@ -163,12 +141,4 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 	}
 	runtime.KeepAlive(l)
 	runtime.KeepAlive(few)
-}
-
-// small is a store that has every instance, each as small as can be.
-type small struct{ store.Store }
-
-func (small) Get(_ context.Context, k store.Key) (store.Record, error) {
-	body := []byte(`{"platform":"p","instance":"i","state":"ready","operation":{"id":"o"},"leases":[{}]}`)
-	return store.Record{Key: k, Version: 1, Writer: "w", Schema: ledger.Schema, Body: body}, nil
 }
