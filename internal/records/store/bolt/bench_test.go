@@ -12,8 +12,7 @@ import (
 
 // BenchmarkCommit is a commit of an instance and its operation, beside 10 000 others.
 func BenchmarkCommit(b *testing.B) {
-	s, err := bolt.Open(filepath.Join(b.TempDir(), "records.db"))
-	expect.OK(b, err)
+	s := expect.Get(bolt.Open(filepath.Join(b.TempDir(), "records.db")))(b)
 	defer s.Close()
 	put := func(i int) error {
 		instance := fixture(fmt.Sprintf("I#default#8f14a7c2-5f4e-4b6a-9c55-%012d", i*7919%1_000_000), "INSTANCE")

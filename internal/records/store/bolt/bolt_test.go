@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
@@ -34,10 +35,7 @@ func newPath(t *testing.T) string {
 
 func open(t *testing.T, path string, opts ...bolt.Option) *bolt.Store {
 	t.Helper()
-	s, err := bolt.Open(path, opts...)
-	if err != nil {
-		t.Fatalf("Open: %v", err)
-	}
+	s := expect.Get(bolt.Open(path, opts...))(t, "Open:")
 	t.Cleanup(func() { closeStore(t, s) })
 	return s
 }
@@ -47,6 +45,28 @@ func closeStore(t *testing.T, s *bolt.Store) {
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
+}
+
+// edit changes what is in the buckets of the open file.
+func edit(t *testing.T, s *bolt.Store, f func(records, due *bbolt.Bucket) error) {
+	t.Helper()
+	expect.OK(t, s.Edit(func(tx *bbolt.Tx) error { return f(tx.Bucket([]byte("records")), tx.Bucket([]byte("due"))) }))
+}
+
+// keyOf is a record's key in the bucket of records.
+func keyOf(r store.Record) []byte {
+	return append([]byte{0, byte(len(r.Partition))}, r.Partition+r.Sort...)
+}
+
+// dueKeyOf is its key in the bucket of what is due.
+func dueKeyOf(due *bbolt.Bucket, r store.Record) []byte {
+	c := due.Cursor()
+	for k, _ := c.First(); k != nil; k, _ = c.Next() {
+		if bytes.HasSuffix(k, keyOf(r)) {
+			return bytes.Clone(k)
+		}
+	}
+	return nil
 }
 
 func fixture(partition, sort string) store.Record {
@@ -81,33 +101,26 @@ func fill(t *testing.T, s *bolt.Store, n int) map[store.Key]store.Record {
 func contents(ctx context.Context, s *bolt.Store) (map[store.Key]store.Record, error) {
 	all := map[store.Key]store.Record{}
 	for i := range 5 {
-		err := pages(func(cursor string) (store.Page, error) {
+		listed, err := gather(func(cursor string) (store.Page, error) {
 			return s.List(ctx, fmt.Sprint("partition ", i), "", cursor, 0)
-		}, func(p store.Page) error {
-			for _, r := range p.Records {
-				all[r.Key] = r
-			}
-			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-	}
-	listed := 0
-	err := pages(func(cursor string) (store.Page, error) {
-		return s.Due(ctx, due.Add(1000*time.Hour), cursor)
-	}, func(p store.Page) error {
-		for _, r := range p.Records {
-			if d := cmp.Diff(all[r.Key], r, bodies); d != "" {
-				return fmt.Errorf("Due and List disagree:\n%s", d)
-			}
-			listed++
+		for _, r := range listed {
+			all[r.Key] = r
 		}
-		return nil
-	})
+	}
+	listed, err := gather(func(cursor string) (store.Page, error) { return s.Due(ctx, due.Add(1000*time.Hour), cursor) })
 	if err != nil {
 		return nil, err
 	}
+	for _, r := range listed {
+		if d := cmp.Diff(all[r.Key], r, bodies); d != "" {
+			return nil, fmt.Errorf("Due and List disagree:\n%s", d)
+		}
+	}
+	dues := 0
 	for k, r := range all {
 		got, err := s.Get(ctx, k)
 		if err != nil {
@@ -117,25 +130,23 @@ func contents(ctx context.Context, s *bolt.Store) (map[store.Key]store.Record, e
 			return nil, fmt.Errorf("Get and List disagree:\n%s", d)
 		}
 		if !r.Due.IsZero() {
-			listed--
+			dues++
 		}
 	}
-	if listed != 0 {
-		return nil, fmt.Errorf("%d more records are due than there are", listed)
+	if len(listed) != dues {
+		return nil, fmt.Errorf("%d records are due, and Due lists %d", dues, len(listed))
 	}
 	return all, nil
 }
 
-func pages(read func(cursor string) (store.Page, error), see func(store.Page) error) error {
+// gather reads a listing to its end.
+func gather(read func(cursor string) (store.Page, error)) (all []store.Record, err error) {
 	for cursor := ""; ; {
 		p, err := read(cursor)
-		if err == nil {
-			err = see(p)
+		all = append(all, p.Records...)
+		if cursor = p.Next; err != nil || cursor == "" {
+			return all, err
 		}
-		if err != nil || p.Next == "" {
-			return err
-		}
-		cursor = p.Next
 	}
 }
 
@@ -193,11 +204,11 @@ func TestPages(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []int
-			err := pages(test.read, func(p store.Page) error {
+			expect.Get(gather(func(cursor string) (store.Page, error) {
+				p, err := test.read(cursor)
 				got = append(got, len(p.Records))
-				return nil
-			})
-			expect.OK(t, err)
+				return p, err
+			}))(t)
 			expect.Same(t, test.reason, test.want, got)
 		})
 	}
@@ -211,17 +222,7 @@ func TestCursors(t *testing.T) {
 		expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 	}
 	// Three records of 390 kB are just more than a page.
-	next := func(p store.Page, err error) string {
-		t.Helper()
-		expect.OK(t, err)
-		return p.Next
-	}
-	for i := range 6 {
-		r := fixture("partition 0", fmt.Sprint("more ", i))
-		r.Body = make([]byte, store.MaxBody)
-		expect.OK(t, s.Commit(t.Context(), store.Put(r)))
-	}
-	ofScan, ofDue := next(s.Scan(t.Context(), "")), next(s.Due(t.Context(), due, ""))
+	ofScan, ofDue := expect.Get(s.Scan(t.Context(), ""))(t).Next, expect.Get(s.Due(t.Context(), due, ""))(t).Next
 	if ofScan == "" || ofDue == "" {
 		t.Fatal("the listings have one page only")
 	}
@@ -236,9 +237,7 @@ func TestCursors(t *testing.T) {
 		"Padded": {"a cursor has nothing after it", func() (store.Page, error) { return s.Scan(t.Context(), ofScan+"=") }},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			expect.Fails(t, test.reason, store.ErrInvalid, expect.Err(test.read()))
-		})
+		t.Run(name, func(t *testing.T) { expect.Fails(t, test.reason, store.ErrInvalid, expect.Err(test.read())) })
 	}
 }
 
@@ -254,10 +253,8 @@ func TestDueBefore1970(t *testing.T) {
 	none := fixture("partition", "none")
 	none.Due = time.Time{}.Add(time.Millisecond - 1) // which is cut down to zero
 	expect.OK(t, s.Commit(t.Context(), store.Put(none)))
-	page, err := s.Due(t.Context(), due, "")
-	expect.OK(t, err)
 	var got []string
-	for _, r := range page.Records {
+	for _, r := range expect.Get(s.Due(t.Context(), due, ""))(t).Records {
 		got = append(got, r.Sort)
 	}
 	expect.Same(t, "the order is not that of time", want, got)
@@ -272,9 +269,7 @@ func TestContextOfAWaitingCommit(t *testing.T) {
 	go func() { answer <- s.Commit(ctx, store.Put(r)) }()
 	cancel()
 	expect.Fails(t, "the error", context.Canceled, <-answer)
-	if err := s.Commit(t.Context(), store.Check(r.Key, 0)); err != nil {
-		t.Errorf("a commit that only checks waits for nobody: %v", err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Check(r.Key, 0)), "a commit that only checks waits for nobody:")
 	release()
 	expect.Fails(t, "a commit that was cancelled happened", store.ErrNotFound, expect.Err(s.Get(t.Context(), r.Key)))
 }
@@ -285,11 +280,8 @@ func TestErrorsNameTheRecord(t *testing.T) {
 	_, missing := s.Get(t.Context(), r.Key)
 	large := r
 	large.Body = make([]byte, store.MaxBody+1)
-	for name, err := range map[string]error{
-		"ErrNotFound": missing,
-		"ErrConflict": s.Commit(t.Context(), store.Check(r.Key, 3)),
-		"ErrInvalid":  s.Commit(t.Context(), store.Put(large)),
-	} {
+	for name, err := range map[string]error{"ErrNotFound": missing,
+		"ErrConflict": s.Commit(t.Context(), store.Check(r.Key, 3)), "ErrInvalid": s.Commit(t.Context(), store.Put(large))} {
 		if err == nil || !strings.Contains(err.Error(), `"a sort key"`) || !strings.Contains(err.Error(), `"a partition"`) {
 			t.Errorf("%s does not name the record: %v", name, err)
 		}
@@ -377,19 +369,13 @@ func TestReread(t *testing.T) {
 		"AnotherWriter": {1, "another", r},
 	} {
 		for range 2 { // the second time from memory, if at all
-			got, err := s.Reread(t.Context(), r.Key, test.version, test.writer)
-			if d := cmp.Diff(test.want, got); err != nil || d != "" {
-				t.Errorf("%s: %v -want +got:\n%s", name, err, d)
-			}
+			expect.Same(t, name, test.want, expect.Get(s.Reread(t.Context(), r.Key, test.version, test.writer))(t))
 		}
 	}
-	expect.Fails(t, "of no record", store.ErrNotFound, expect.Err(s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1,
-		"")))
-
+	none := store.Key{Partition: "p", Sort: "s"}
+	expect.Fails(t, "of no record", store.ErrNotFound, expect.Err(s.Reread(t.Context(), none, 1, "")))
 	expect.OK(t, s.Commit(t.Context(), store.Delete(r.Key, 1)))
-	if got, err := s.Reread(t.Context(), r.Key, 1, r.Writer); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("of a record that was deleted: %v, %v", got, err)
-	}
+	expect.Fails(t, "of a record that was deleted", store.ErrNotFound, expect.Err(s.Reread(t.Context(), r.Key, 1, r.Writer)))
 	closeStore(t, s)
 	if got, err := s.Reread(t.Context(), r.Key, 1, r.Writer); err == nil {
 		t.Errorf("of a store that is closed: %v", got)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
 	"github.com/longshore/longshore/internal/records/store"
@@ -51,9 +50,7 @@ func TestCheckBesideCommits(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) && !errors.Is(err, bolt.ErrUnknown) {
 		t.Errorf("a commit beside a check: %v", err)
 	}
-	if err := s.Commit(t.Context(), store.Put(fixture("partition 0", "after"))); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(fixture("partition 0", "after"))))
 }
 
 // Damage that nobody has met stops all changes and backups before the next start. What is
@@ -63,35 +60,22 @@ func TestCheckStopsChanges(t *testing.T) {
 	s := open(t, path)
 	lost, kept := fixture("a partition", "lost"), fixture("a partition", "kept")
 	expect.OK(t, s.Commit(t.Context(), store.Put(lost), store.Put(kept)))
-	err := s.Edit(func(tx *bbolt.Tx) error {
-		records := tx.Bucket([]byte("records"))
-		key := append([]byte{0, byte(len(lost.Partition))}, lost.Partition+lost.Sort...)
-		value := bytes.Clone(records.Get(key))
+	edit(t, s, func(records, _ *bbolt.Bucket) error {
+		value := bytes.Clone(records.Get(keyOf(lost)))
 		value[len(value)-1] ^= 1
-		return records.Put(key, value)
+		return records.Put(keyOf(lost), value)
 	})
-	expect.OK(t, err)
 	other := fixture("p", "sort") // which stands before them
-	if err := s.Commit(t.Context(), store.Put(other)); err != nil {
-		t.Fatalf("before the check: %v", err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(other)), "before the check:")
 	found, err := s.Check(t.Context())
 	if err != nil || found.Wrong != 1 || !errors.Is(found.Problems[0], bolt.ErrDamaged) {
 		t.Fatalf("%+v %v", found, err)
 	}
 	other.Version = 1
-	for what, err := range map[string]error{
-		"a commit": s.Commit(t.Context(), store.Put(other)),
-		"a backup": s.Snapshot(newPath(t)),
-	} {
-		expect.Fails(t, fmt.Sprintf("%s after the check", what), bolt.ErrDamaged, err)
-	}
-	if _, err := s.Get(t.Context(), kept.Key); err != nil {
-		t.Error(err)
-	}
-	if err := s.Commit(t.Context(), store.Check(kept.Key, 1)); err != nil {
-		t.Errorf("a commit that changes nothing: %v", err)
-	}
+	expect.Fails(t, "a commit after the check", bolt.ErrDamaged, s.Commit(t.Context(), store.Put(other)))
+	expect.Fails(t, "a backup after the check", bolt.ErrDamaged, s.Snapshot(newPath(t)))
+	expect.Get(s.Get(t.Context(), kept.Key))(t)
+	expect.OK(t, s.Commit(t.Context(), store.Check(kept.Key, 1)), "a commit that changes nothing:")
 }
 
 // A check on which the process dies, or that has no end, is damage: here a page leads
@@ -130,9 +114,7 @@ func TestCheckIsCancelled(t *testing.T) {
 	if found, err := s.Check(ctx); !errors.Is(err, context.Canceled) || found.Wrong > 0 {
 		t.Errorf("%+v %v", found, err)
 	}
-	if err := s.Commit(t.Context(), store.Put(fixture("partition", "sort"))); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(fixture("partition", "sort"))))
 }
 
 // A record that bbolt does not find is not said to be absent, and none is made in its place.
@@ -144,27 +126,21 @@ func TestAFalseAbsence(t *testing.T) {
 				expect.OK(t, s.Commit(t.Context(), store.Put(fixture("a partition", fmt.Sprintf("record %04d", i)))))
 			}
 			lost := fixture("a partition", sort)
-			err := s.Edit(func(tx *bbolt.Tx) error {
-				key := append([]byte{0, byte(len(lost.Partition))}, lost.Partition+lost.Sort...)
-				return tx.Bucket([]byte("records")).Delete(key)
-			})
-			expect.OK(t, err)
-			_, get := s.Get(t.Context(), lost.Key)
-			_, list := s.List(t.Context(), lost.Partition, lost.Sort, "", 0)
-			_, all := s.List(t.Context(), lost.Partition, "record 0", "", 0)
+			edit(t, s, func(records, _ *bbolt.Bucket) error { return records.Delete(keyOf(lost)) })
+			after := ""
 			if sort == "record 0129" { // on the second page
-				_, all = s.List(t.Context(), lost.Partition, "record 0", "record 0090", 0)
+				after = "record 0090"
 			}
 			for what, err := range map[string]error{
-				"Get": get, "List": list, "a longer list": all,
-				"a commit that makes it":                   s.Commit(t.Context(), store.Put(lost)),
+				"Get":                    expect.Err(s.Get(t.Context(), lost.Key)),
+				"List":                   expect.Err(s.List(t.Context(), lost.Partition, lost.Sort, "", 0)),
+				"a longer list":          expect.Err(s.List(t.Context(), lost.Partition, "record 0", after, 0)),
+				"a commit that makes it": s.Commit(t.Context(), store.Put(lost)),
 				"a commit that requires that it is absent": s.Commit(t.Context(), store.Check(lost.Key, 0)),
 			} {
 				expect.Fails(t, what, bolt.ErrDamaged, err)
 			}
-			if _, err := s.Get(t.Context(), store.Key{Partition: lost.Partition, Sort: "record 0032"}); err != nil {
-				t.Error(err)
-			}
+			expect.Get(s.Get(t.Context(), store.Key{Partition: lost.Partition, Sort: "record 0032"}))(t)
 		})
 	}
 }
@@ -174,30 +150,17 @@ func TestDamageInAGroup(t *testing.T) {
 	s := open(t, newPath(t))
 	bad := fixture("a partition", "bad")
 	expect.OK(t, s.Commit(t.Context(), store.Put(bad)))
-	err := s.Edit(func(tx *bbolt.Tx) error { // its place in the due index, which only a change of it needs
-		c := tx.Bucket([]byte("due")).Cursor()
-		for k, _ := c.First(); k != nil; k, _ = c.Next() {
-			if bytes.HasSuffix(k, []byte(bad.Sort)) {
-				return c.Delete()
-			}
-		}
-		return errors.New("it is not due")
-	})
-	expect.OK(t, err)
+	// Its place in the due index, which only a change of it needs.
+	edit(t, s, func(_, due *bbolt.Bucket) error { return due.Delete(dueKeyOf(due, bad)) })
 	good := fixture("a partition", "good")
 	good.Due = time.Time{}
 	bad.Version, bad.Due = 1, due.Add(time.Hour)
-	release, answers := queued(t, s,
-		func() error { return s.Commit(t.Context(), store.Put(bad)) },
+	release, answers := queued(t, s, func() error { return s.Commit(t.Context(), store.Put(bad)) },
 		func() error { return s.Commit(t.Context(), store.Put(good)) })
 	release()
 	expect.Fails(t, "the damaged one", bolt.ErrDamaged, <-answers[0])
-	if err := <-answers[1]; err != nil {
-		t.Errorf("the other: %v", err)
-	}
-	if r, err := s.Get(t.Context(), bad.Key); err != nil || r.Version != 1 {
-		t.Errorf("what was refused is at version %d: %v", r.Version, err)
-	}
+	expect.OK(t, <-answers[1], "the other:")
+	expect.Same(t, "the version of what was refused", 1, expect.Get(s.Get(t.Context(), bad.Key))(t).Version)
 }
 
 // A snapshot is a whole store file of the same identity, with what was committed
@@ -218,16 +181,13 @@ func TestSnapshot(t *testing.T) {
 	}
 	stop()
 	<-ended
-	got, err := contents(t.Context(), open(t, path))
-	expect.OK(t, err)
+	got := expect.Get(contents(t.Context(), open(t, path)))(t)
 	for key := range got {
 		if strings.HasPrefix(key.Sort, "another") {
 			delete(got, key)
 		}
 	}
-	if diff := cmp.Diff(want, got, bodies); diff != "" {
-		t.Errorf("what the snapshot holds (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "what the snapshot holds", want, got, bodies)
 	if err := s.Snapshot(path); err == nil {
 		t.Error("a snapshot was written over a file that was there")
 	}

@@ -39,26 +39,18 @@ func TestKilled(t *testing.T) {
 
 		s := open(t, path, bolt.MustExist())
 		for partition, n := range answered {
-			counter, err := s.Get(t.Context(), store.Key{Partition: partition, Sort: "counter"})
-			expect.OK(t, err)
+			counter := expect.Get(s.Get(t.Context(), store.Key{Partition: partition, Sort: "counter"}))(t)
 			made := int(counter.Version)
 			if made != n && made != n+1 {
 				t.Errorf("%s was answered %d commits and made %d", partition, n, made)
 			}
-			records := 0
-			err = pages(func(cursor string) (store.Page, error) {
+			records := expect.Get(gather(func(cursor string) (store.Page, error) {
 				return s.List(t.Context(), partition, "record ", cursor, 0)
-			}, func(p store.Page) error {
-				for _, r := range p.Records {
-					records++
-					if want := fmt.Sprintf("record %06d", records); r.Sort != want {
-						return fmt.Errorf("%s has %q in the place of %q", partition, r.Sort, want)
-					}
-				}
-				return nil
-			})
-			expect.OK(t, err)
-			expect.Same(t, fmt.Sprintf("%s: records", partition), made, records)
+			}))(t)
+			for i, r := range records {
+				expect.Same(t, partition, fmt.Sprintf("record %06d", i+1), r.Sort)
+			}
+			expect.Same(t, fmt.Sprintf("%s: records", partition), made, len(records))
 		}
 		closeStore(t, s)
 	}

@@ -50,9 +50,7 @@ func newSample(t *testing.T) sample {
 		}
 	}
 	closeStore(t, s)
-	file, err := os.ReadFile(path)
-	expect.OK(t, err)
-	sm.file = file
+	sm.file = expect.Get(os.ReadFile(path))(t)
 	return sm
 }
 
@@ -211,9 +209,8 @@ func TestGarbage(t *testing.T) {
 	}{
 		"RandomPage": {"a page of noise", 40, noise},
 		"ZeroPage":   {"a page that was never written", 40, func(_ *rand.Rand, page []byte) { clear(page) }},
-		"OtherPage": {"a page that was written to the wrong place", 40, func(random *rand.Rand, page []byte) {
-			copy(page, sm.file[size*random.IntN(pages):])
-		}},
+		"OtherPage": {"a page that was written to the wrong place",
+			40, func(random *rand.Rand, page []byte) { copy(page, sm.file[size*random.IntN(pages):]) }},
 		"OtherPageRenamed": {"which even says that it is the right one: if it was that once, only Check can tell", 40,
 			func(random *rand.Rand, page []byte) { copy(page[8:], sm.file[size*random.IntN(pages)+8:]) }},
 		"Header": {"noise in what says what the page is", 40, func(random *rand.Rand, page []byte) { noise(random, page[8:16]) }},
@@ -289,9 +286,8 @@ func TestDamagedWhileOpen(t *testing.T) {
 			}
 			return nil
 		}},
-		"CutOff": {"the file is made shorter, so that mapped memory is gone", 10, func(f *os.File, i int) error {
-			return f.Truncate(int64(i * pages / 10 * size))
-		}},
+		"CutOff": {"the file is made shorter, so that mapped memory is gone",
+			10, func(f *os.File, i int) error { return f.Truncate(int64(i * pages / 10 * size)) }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -299,10 +295,8 @@ func TestDamagedWhileOpen(t *testing.T) {
 			for i := range test.times {
 				path := newPath(t)
 				expect.OK(t, os.WriteFile(path, sm.file, 0o600))
-				s, err := bolt.Open(path)
-				expect.OK(t, err)
-				f, err := os.OpenFile(path, os.O_RDWR, 0)
-				expect.OK(t, err)
+				s := expect.Get(bolt.Open(path))(t)
+				f := expect.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 				expect.OK(t, errors.Join(test.spoil(f, i), f.Close()))
 				got, err := contents(t.Context(), s)
 				if err != nil {
@@ -337,23 +331,10 @@ func TestDamagedWhileOpen(t *testing.T) {
 func TestDamagedContent(t *testing.T) {
 	bad := fixture("a partition", "a damaged record")
 	good := fixture("a partition", "a good record")
-	badKey := append([]byte{0, byte(len(bad.Partition))}, bad.Partition+bad.Sort...)
-	goodKey := append([]byte{0, byte(len(good.Partition))}, good.Partition+good.Sort...)
+	badKey := keyOf(bad)
 	change := func(f func(value []byte) []byte) func(records, due *bbolt.Bucket) error {
-		return func(records, _ *bbolt.Bucket) error {
-			return records.Put(badKey, f(bytes.Clone(records.Get(badKey))))
-		}
+		return func(records, _ *bbolt.Bucket) error { return records.Put(badKey, f(bytes.Clone(records.Get(badKey)))) }
 	}
-	dueEntry := func(due *bbolt.Bucket, key []byte) []byte {
-		c := due.Cursor()
-		for k, _ := c.First(); k != nil; k, _ = c.Next() {
-			if bytes.HasSuffix(k, key) {
-				return bytes.Clone(k)
-			}
-		}
-		return nil
-	}
-
 	tests := map[string]struct {
 		reason string
 		spoil  func(records, due *bbolt.Bucket) error
@@ -366,34 +347,28 @@ func TestDamagedContent(t *testing.T) {
 		"Length": {"the length of its envelope", change(func(v []byte) []byte { v[9] = 0xff; return v }), true, true},
 		"Short":  {"all but its first bytes", change(func(v []byte) []byte { return v[:5] }), true, true},
 		"Empty":  {"all of it", change(func([]byte) []byte { return nil }), true, true},
-		"Swapped": {"the whole record, for another", func(records, _ *bbolt.Bucket) error {
-			return records.Put(badKey, bytes.Clone(records.Get(goodKey)))
-		}, true, true},
-		"Gone": {"the whole record, for none", func(records, _ *bbolt.Bucket) error {
-			return records.Delete(badKey)
-		}, false, true},
-		"NotDue": {"its place in the due index", func(_, due *bbolt.Bucket) error {
-			return due.Delete(dueEntry(due, badKey))
-		}, false, false},
+		"Swapped": {"the whole record, for another",
+			func(records, _ *bbolt.Bucket) error {
+				return records.Put(badKey, bytes.Clone(records.Get(keyOf(good))))
+			}, true, true},
+		"Gone": {"the whole record, for none",
+			func(records, _ *bbolt.Bucket) error { return records.Delete(badKey) }, false, true},
+		"NotDue": {"its place in the due index",
+			func(_, due *bbolt.Bucket) error { return due.Delete(dueKeyOf(due, bad)) }, false, false},
 		"DueTwice": {"its place in the due index, for two", func(_, due *bbolt.Bucket) error {
-			k := dueEntry(due, badKey)
+			k := dueKeyOf(due, bad)
 			k[7]--
 			return due.Put(k, []byte{1})
 		}, false, true},
-		"DueShort": {"the due index itself", func(_, due *bbolt.Bucket) error {
-			return due.Put([]byte{0, 1}, []byte{1})
-		}, false, true},
+		"DueShort": {"the due index itself",
+			func(_, due *bbolt.Bucket) error { return due.Put([]byte{0, 1}, []byte{1}) }, false, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
 			s := open(t, path)
 			expect.OK(t, s.Commit(t.Context(), store.Put(bad), store.Put(good)))
-			err := s.Edit(func(tx *bbolt.Tx) error {
-				return test.spoil(tx.Bucket([]byte("records")), tx.Bucket([]byte("due")))
-			})
-			expect.OK(t, err)
-
+			edit(t, s, test.spoil)
 			names := func(call string, err error) {
 				t.Helper()
 				if !errors.Is(err, bolt.ErrDamaged) || !strings.Contains(err.Error(), bad.Sort) {
@@ -416,9 +391,7 @@ func TestDamagedContent(t *testing.T) {
 				expect.Fails(t, fmt.Sprintf("Due with a record that has lost %s", test.reason), bolt.ErrDamaged,
 					expect.Err(s.Due(t.Context(), due.Add(time.Hour), "")))
 			}
-			if _, err := s.Get(t.Context(), good.Key); err != nil {
-				t.Errorf("another record is not to be read any more: %v", err)
-			}
+			expect.Get(s.Get(t.Context(), good.Key))(t, "another record is not to be read any more:")
 			closeStore(t, s)
 			result, err := bolt.Check(t.Context(), path)
 			if err != nil || result.Wrong == 0 || !errors.Is(result.Problems[0], bolt.ErrDamaged) {

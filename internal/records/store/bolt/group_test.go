@@ -42,14 +42,10 @@ func TestWaitingCommitsShareATransaction(t *testing.T) {
 	release, answers := queued(t, s, commits...)
 	release()
 	for i, answer := range answers {
-		if err := <-answer; err != nil {
-			t.Errorf("commit %d: %v", i, err)
-		}
+		expect.OK(t, <-answer, "commit", i)
 	}
 	expect.Same(t, "transactions of 64 commits that waited", 1, s.Transactions()-before)
-	if page, err := s.List(t.Context(), "partition", "", "", 0); err != nil || len(page.Records) != 64 {
-		t.Errorf("%d records are there: %v", len(page.Records), err)
-	}
+	expect.Same(t, "records", 64, len(expect.Get(s.List(t.Context(), "partition", "", "", 0))(t).Records))
 }
 
 // Each set of a group is checked as a whole against the sets before it, and is
@@ -78,21 +74,16 @@ func TestAGroupIsCheckedInOrder(t *testing.T) {
 		expect.Fails(t, fmt.Sprintf("commit %d", i), want, <-answers[i])
 	}
 	for key, want := range map[store.Key]int64{a.Key: 2, b.Key: 1} {
-		if got, err := s.Get(t.Context(), key); err != nil || got.Version != want {
-			t.Errorf("record %q is at version %d, want %d: %v", key.Sort, got.Version, want, err)
-		}
+		expect.Same(t, "the version of "+key.Sort, want, expect.Get(s.Get(t.Context(), key))(t).Version)
 	}
-	if got, _ := s.Get(t.Context(), a.Key); got.Writer != "the second" {
-		t.Errorf("the last writer is %q", got.Writer)
-	}
+	expect.Same(t, "the last writer", "the second", expect.Get(s.Get(t.Context(), a.Key))(t).Writer)
 }
 
 // Where the disk fails, nobody is told of a conflict: it may have been one with
 // a set that is not on the disk.
 func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 	path := newPath(t)
-	s, err := bolt.Open(path)
-	expect.OK(t, err)
+	s := expect.Get(bolt.Open(path))(t)
 	r := fixture("partition", "sort")
 	commit := func() error { return s.Commit(t.Context(), store.Put(r)) }
 	release, answers := queued(t, s, commit, commit)
@@ -144,9 +135,7 @@ func TestAGroupOfConflictsWritesNothing(t *testing.T) {
 	release, answers := queued(t, s, commit, commit)
 	release()
 	for _, answer := range answers {
-		if err := <-answer; !errors.Is(err, store.ErrConflict) {
-			t.Errorf("got %v, want a conflict", err)
-		}
+		expect.Fails(t, "a commit", store.ErrConflict, <-answer)
 	}
 	expect.Same(t, "transactions", 0, s.Transactions()-before)
 }
@@ -169,12 +158,8 @@ func TestADiskThatHangs(t *testing.T) {
 		t.Errorf("a commit that is being written: got %v, want %v, since it may happen yet", err, bolt.ErrUnknown)
 	}
 	close(goOn)
-	if err := s.Commit(t.Context(), store.Put(fixture("partition", "next"))); err != nil {
-		t.Error(err)
-	}
-	if _, err := s.Get(t.Context(), r.Key); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(fixture("partition", "next"))))
+	expect.Get(s.Get(t.Context(), r.Key))(t)
 }
 
 // After a commit that the disk did not keep, nothing is answered from the file: what
@@ -193,12 +178,11 @@ func TestADiskThatFails(t *testing.T) {
 	for call, err := range map[string]error{
 		"the commit itself": s.Commit(t.Context(), store.Put(r)),
 		"the next one":      s.Commit(t.Context(), store.Put(r)),
-		"a read":            func() error { _, err := s.Get(t.Context(), r.Key); return err }(),
+		"a read":            expect.Err(s.Get(t.Context(), r.Key)),
 	} {
 		expect.Fails(t, call, bolt.ErrDiskFailed, err)
 	}
 	_ = s.Close() // its file is gone
 	expect.Fails(t, "after the next start", store.ErrNotFound,
 		expect.Err(open(t, path, bolt.MustExist()).Get(t.Context(), r.Key)))
-
 }

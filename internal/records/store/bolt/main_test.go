@@ -92,15 +92,12 @@ type process struct {
 
 func start(t *testing.T, role, path string) *process {
 	t.Helper()
-	program, err := os.Executable()
-	expect.OK(t, err)
+	program := expect.Get(os.Executable())(t)
 	p := &process{Cmd: exec.Command(program)}
 	p.Env = append(os.Environ(), roleVariable+"="+role, pathVariable+"="+path)
 	p.Stderr = os.Stderr
-	p.in, err = p.StdinPipe()
-	expect.OK(t, err)
-	out, err := p.StdoutPipe()
-	expect.OK(t, err)
+	p.in = expect.Get(p.StdinPipe())(t)
+	out := expect.Get(p.StdoutPipe())(t)
 	p.out = bufio.NewScanner(out)
 	expect.OK(t, p.Start())
 	t.Cleanup(func() {

@@ -18,101 +18,66 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
+// A new store is one file, with an identity of its own that stays.
 func TestOpenMakesTheFile(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
-	info, err := os.Stat(path)
-	expect.OK(t, err)
-	expect.Same(t, "the file's mode", 0o600, info.Mode())
-	entries, err := os.ReadDir(filepath.Dir(path))
-	expect.OK(t, err)
-	if len(entries) != 1 {
-		t.Errorf("the folder holds more than the file: %v", entries)
-	}
-	if s.Identity() == "" {
-		t.Error("the file has no identity")
-	}
-}
-
-func TestIdentity(t *testing.T) {
-	path := newPath(t)
-	s := open(t, path)
+	expect.Same(t, "the file's mode", 0o600, expect.Get(os.Stat(path))(t).Mode())
+	expect.Same(t, "files in the folder", 1, len(expect.Get(os.ReadDir(filepath.Dir(path)))(t)))
 	identity := s.Identity()
+	if other := open(t, newPath(t)).Identity(); identity == "" || other == identity {
+		t.Errorf("the identity is %q, that of another file %q", identity, other)
+	}
 	fill(t, s, 20)
 	closeStore(t, s)
 	expect.Same(t, "reopened, the identity", identity, open(t, path).Identity())
-	if got := open(t, newPath(t)).Identity(); got == identity {
-		t.Errorf("another file has the same identity %q", got)
-	}
 }
 
 type openErrorTest struct {
 	reason string
 	before func(t *testing.T, path string)
-	opts   []bolt.Option
 	want   error
+	opts   []bolt.Option
 }
 
 func openErrorTests() map[string]openErrorTest {
 	write := func(content string) func(*testing.T, string) {
-		return func(t *testing.T, path string) {
-			t.Helper()
-			expect.OK(t, os.WriteFile(path, []byte(content), 0o600))
-		}
+		return func(t *testing.T, path string) { expect.OK(t, os.WriteFile(path, []byte(content), 0o600)) }
 	}
-	edit := func(f func(*bbolt.Tx) error) func(*testing.T, string) {
+	spoilt := func(f func(*bbolt.Tx) error) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
-			t.Helper()
 			s := open(t, path)
 			fill(t, s, 10)
 			closeStore(t, s)
 			editFile(t, path, f)
 		}
 	}
+	about := []byte("about")
+	mustExist := []bolt.Option{bolt.MustExist()}
 	return map[string]openErrorTest{
-		"Missing": {reason: "a file that must exist is never made", before: func(*testing.T, string) {},
-			opts: []bolt.Option{bolt.MustExist()}, want: bolt.ErrMissing},
-		"MissingFolder": {reason: "a folder is never made",
-			before: func(t *testing.T, path string) {
-				t.Helper()
-				expect.OK(t, os.Remove(filepath.Dir(path)))
-			},
-			want: fs.ErrNotExist},
-		"Empty": {reason: "an empty file may be one that has lost everything", before: write(""), want: bolt.ErrDamaged},
-		"EmptyMustExist": {reason: "an empty file may be one that has lost everything", before: write(""),
-			opts: []bolt.Option{bolt.MustExist()}, want: bolt.ErrDamaged},
-		"ShortText": {reason: "a file of another kind is not overwritten", before: write("this is no store"),
-			want: bolt.ErrDamaged},
-		"LongText": {reason: "a file of another kind is not overwritten",
-			before: write(strings.Repeat("this is no store\n", 10_000)), want: bolt.ErrDamaged},
-		"DanglingLink": {reason: "a link to nothing is a file that is missing",
-			before: func(t *testing.T, path string) {
-				t.Helper()
-				expect.OK(t, os.Symlink(path+".elsewhere", path))
-			},
-			want: bolt.ErrMissing},
-		"NoBuckets": {reason: "a bbolt file of another program is no store",
-			before: func(t *testing.T, path string) {
-				t.Helper()
-				editFile(t, path, func(*bbolt.Tx) error { return nil })
-			},
-			want: bolt.ErrDamaged},
-		"BucketMissing": {reason: "nor is one without records",
-			before: edit(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("records")) }), want: bolt.ErrDamaged},
-		"FormatMissing": {reason: "nor is one that does not say what it is",
-			before: edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("about")).Delete([]byte("about")) }),
-			want:   bolt.ErrDamaged},
-		"IdentityChanged": {reason: "records of one store are not those of another",
-			before: edit(func(tx *bbolt.Tx) error {
-				about := tx.Bucket([]byte("about"))
-				value := bytes.Clone(about.Get([]byte("about")))
-				value[len(value)-1] ^= 1
-				return about.Put([]byte("about"), value)
-			}),
-			want: bolt.ErrDamaged},
-		"Newer": {reason: "a newer file is not damaged, but not understood", before: edit(bolt.SetNewer), want: bolt.ErrNewer},
-		"InUse": {reason: "a file has one owner", before: func(t *testing.T, path string) { t.Helper(); open(t, path) },
-			want: bolt.ErrLocked},
+		"Missing": {"a file that must exist is never made", func(*testing.T, string) {}, bolt.ErrMissing, mustExist},
+		"MissingFolder": {"a folder is never made",
+			func(t *testing.T, path string) { expect.OK(t, os.Remove(filepath.Dir(path))) }, fs.ErrNotExist, nil},
+		"Empty":          {"an empty file may be one that has lost everything", write(""), bolt.ErrDamaged, nil},
+		"EmptyMustExist": {"an empty file may be one that has lost everything", write(""), bolt.ErrDamaged, mustExist},
+		"ShortText":      {"a file of another kind is not overwritten", write("this is no store"), bolt.ErrDamaged, nil},
+		"LongText": {"a file of another kind is not overwritten",
+			write(strings.Repeat("this is no store\n", 10_000)), bolt.ErrDamaged, nil},
+		"DanglingLink": {"a link to nothing is a file that is missing",
+			func(t *testing.T, path string) { expect.OK(t, os.Symlink(path+".elsewhere", path)) }, bolt.ErrMissing, nil},
+		"NoBuckets": {"a bbolt file of another program is no store",
+			func(t *testing.T, path string) { editFile(t, path, func(*bbolt.Tx) error { return nil }) }, bolt.ErrDamaged, nil},
+		"BucketMissing": {"nor is one without records",
+			spoilt(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("records")) }), bolt.ErrDamaged, nil},
+		"FormatMissing": {"nor is one that does not say what it is",
+			spoilt(func(tx *bbolt.Tx) error { return tx.Bucket(about).Delete(about) }), bolt.ErrDamaged, nil},
+		"IdentityChanged": {"records of one store are not those of another", spoilt(func(tx *bbolt.Tx) error {
+			value := bytes.Clone(tx.Bucket(about).Get(about))
+			value[len(value)-1] ^= 1
+			return tx.Bucket(about).Put(about, value)
+		}), bolt.ErrDamaged, nil},
+		"Newer": {"a newer file is not damaged, but not understood", spoilt(bolt.SetNewer), bolt.ErrNewer, nil},
+		"InUse": {"a file has one owner", func(t *testing.T, path string) { open(t, path) }, bolt.ErrLocked, nil},
 	}
 }
 
@@ -154,16 +119,13 @@ func TestOpenErrors(t *testing.T) {
 // editFile changes a file behind the store's back.
 func editFile(t *testing.T, path string, f func(*bbolt.Tx) error) {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, nil)
-	expect.OK(t, err)
+	db := expect.Get(bbolt.Open(path, 0o600, nil))(t)
 	expect.OK(t, errors.Join(db.Update(f), db.Close()))
 }
 
 func TestLockedByAnotherProcess(t *testing.T) {
-	for name, end := range map[string]func(*process) error{
-		"Ended":  func(p *process) error { return p.in.Close() },
-		"Killed": func(p *process) error { return p.Process.Kill() },
-	} {
+	for name, end := range map[string]func(*process) error{"Ended": func(p *process) error { return p.in.Close() },
+		"Killed": func(p *process) error { return p.Process.Kill() }} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := newPath(t)
@@ -191,9 +153,7 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 		opened <- err
 	}()
 	closeStore(t, first)
-	if err := <-opened; err != nil {
-		t.Errorf("a store that was let go of in time: %v", err)
-	}
+	expect.OK(t, <-opened, "a store that was let go of in time:")
 }
 
 // TestFirstOpensTogether: whoever makes the file first, nobody replaces it
@@ -225,8 +185,6 @@ func TestFirstOpensTogether(t *testing.T) {
 	expect.Same(t, "files that were made", 1, len(identities))
 	s := open(t, path, bolt.MustExist())
 	for _, k := range keys {
-		if _, err := s.Get(t.Context(), k); err != nil {
-			t.Error(err)
-		}
+		expect.Get(s.Get(t.Context(), k))(t)
 	}
 }

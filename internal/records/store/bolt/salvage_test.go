@@ -31,8 +31,7 @@ func oneBad(t *testing.T) (path string, whole map[store.Key]store.Record, bad st
 	broken.Body = []byte("this one is not kept as it was written")
 	expect.OK(t, s.Commit(t.Context(), store.Put(broken)))
 	closeStore(t, s)
-	file, err := os.ReadFile(path)
-	expect.OK(t, err)
+	file := expect.Get(os.ReadFile(path))(t)
 	expect.OK(t, os.WriteFile(path, bytes.ReplaceAll(file, broken.Body, bytes.ToUpper(broken.Body)), 0o600))
 	return path, whole, broken.Key
 }
@@ -42,12 +41,10 @@ func oneBad(t *testing.T) (path string, whole map[store.Key]store.Record, bad st
 func TestListingsGoAroundDamage(t *testing.T) {
 	path, whole, bad := oneBad(t)
 	s := open(t, path)
-	for name, read := range map[string]func(ctx context.Context, cursor string) (store.Page, error){
-		"Scan": s.Scan,
+	for name, read := range map[string]func(ctx context.Context, cursor string) (store.Page, error){"Scan": s.Scan,
 		"Due": func(ctx context.Context, cursor string) (store.Page, error) {
 			return s.Due(ctx, due.AddDate(1, 0, 0), cursor)
-		},
-	} {
+		}} {
 		t.Run(name, func(t *testing.T) {
 			got := map[store.Key]store.Record{}
 			var faults []error
@@ -77,8 +74,7 @@ func TestListingsGoAroundDamage(t *testing.T) {
 func TestSalvage(t *testing.T) {
 	path, whole, bad := oneBad(t)
 	dropped := fixture("partition 0", "of no use")
-	s, err := bolt.Open(path, bolt.Clock(func() time.Time { return due }))
-	expect.OK(t, err)
+	s := expect.Get(bolt.Open(path, bolt.Clock(func() time.Time { return due })))(t)
 	expect.OK(t, s.Commit(t.Context(), store.Put(dropped)))
 	identity := s.Identity()
 	closeStore(t, s)
