@@ -45,11 +45,9 @@ func summary(o catalog.Offering) offering {
 	s := offering{o.ID, o.Bindable, o.PlanUpdateable, o.InstancesRetrievable, o.BindingsRetrievable,
 		o.Requires, map[string]plan{}}
 	for _, p := range o.Plans {
-		q := plan{
-			ID: p.ID, Asynchronous: p.Asynchronous, AsynchronousBinding: p.AsynchronousBinding,
-			Bindable: o.PlanBindable(p), Updateable: o.PlanIsUpdateable(p), NeedsApp: p.RequiresApp, Settings: p.Settings,
-			Rotatable: p.BindingRotatable != nil && *p.BindingRotatable,
-		}
+		q := plan{ID: p.ID, Asynchronous: p.Asynchronous,
+			AsynchronousBinding: p.AsynchronousBinding, Bindable: o.PlanBindable(p), Updateable: o.PlanIsUpdateable(p),
+			NeedsApp: p.RequiresApp, Settings: p.Settings, Rotatable: p.BindingRotatable != nil && *p.BindingRotatable}
 		if p.MaintenanceInfo != nil {
 			q.Maintenance = p.MaintenanceInfo.Version
 		}
@@ -99,23 +97,19 @@ func TestShippedOfferings(t *testing.T) {
 			"sync":       of("d574c774-74a4-427c-9694-41484f478244", never, nil),
 			"async":      of("4dcb3699-4e64-40fe-aa3b-ec0d58a96028", allowed, nil),
 			"async-only": of("efe85d2a-9cf3-4288-8a1a-8ea00c8dfdd5", required, nil),
-			"fail": of("12d69075-e4ab-4e16-8520-c23c9bbe7a26", allowed, func(p *plan) {
-				p.Settings = map[string]any{"fail": []any{"provision"}}
-			}),
-			"update-fail": of("e10ddfe7-9896-4aae-b53c-1e3b50f0b6d0", allowed, func(p *plan) {
-				p.Settings = map[string]any{"fail": []any{"update"}}
-			}),
+			"fail": of("12d69075-e4ab-4e16-8520-c23c9bbe7a26",
+				allowed, func(p *plan) { p.Settings = map[string]any{"fail": []any{"provision"}} }),
+			"update-fail": of("e10ddfe7-9896-4aae-b53c-1e3b50f0b6d0",
+				allowed, func(p *plan) { p.Settings = map[string]any{"fail": []any{"update"}} }),
 			"async-bind": of("78a2bf5c-1e99-4839-9b45-9d0c55eba196", allowed, func(p *plan) { p.AsynchronousBinding = required }),
-			"rotatable": of("a519b4c2-4011-4589-ab25-103ea562d924", never, func(p *plan) {
-				p.Rotatable, p.Settings = true, map[string]any{"valid_days": 30.0}
-			}),
+			"rotatable": of("a519b4c2-4011-4589-ab25-103ea562d924",
+				never, func(p *plan) { p.Rotatable, p.Settings = true, map[string]any{"valid_days": 30.0} }),
 			"restorable":     of("0b8f4b0e-5b7a-4e0b-9a1c-6a4c7d1f2e93", allowed, nil),
 			"requires-app":   of("5ce0af4c-9e45-4c7b-85dd-5979c976002b", never, func(p *plan) { p.NeedsApp = true }),
 			"maintenance":    of("5cec44f8-42a5-473b-8f75-3b1ea12f0ea7", never, func(p *plan) { p.Maintenance = "2.0.0" }),
 			"not-updateable": of("8c4a73ac-60e3-4844-9f0a-81f3cc62d010", never, func(p *plan) { p.Updateable = false }),
-			"not-bindable": of("f8df836b-ea6f-4472-b0e2-252eba9b7dda", never, func(p *plan) {
-				p.Bindable, p.Schemas = false, "create update"
-			}),
+			"not-bindable": of("f8df836b-ea6f-4472-b0e2-252eba9b7dda",
+				never, func(p *plan) { p.Bindable, p.Schemas = false, "create update" }),
 			"schema": of("282bc1e6-6a95-4a8f-b9ea-32a1302c300d", never, nil),
 		}},
 		"demo-volume": single("305aa209-fb1e-4884-a0c5-88293436f095", "volume_mount", "1a6193a3-fc1e-4fc6-949e-8029f68897d5"),
@@ -205,103 +199,75 @@ func TestShippedSchemas(t *testing.T) {
 	}
 }
 
-// The schemas of a plan of databases take what users may ask for: neither more, which would fail later, nor less.
-func TestPostgresSchemas(t *testing.T) {
-	c := shipped(t, "postgres")
-	o := c.Offerings()[0]
-	ids := map[string]string{}
-	for _, p := range o.Plans {
-		ids[p.Name] = p.ID
-		if p.BindingRotatable == nil || !*p.BindingRotatable || p.RestoreParameter != "restore_from" ||
-			p.Asynchronous != catalog.Allowed {
-			t.Errorf("%s: %+v", p.Name, p)
-		}
-		for _, name := range []string{"pgcrypto", "plpython3u", "postgres_fdw", "dblink", "file_fdw"} {
-			allowed := slices.Contains(p.Settings["extensions"].([]any), any(name))
-			asked := json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))
-			for _, verb := range []catalog.Verb{catalog.Create, catalog.Update} {
-				if err := c.Check(verb, o.ID, p.ID, asked); (err == nil) != allowed {
-					t.Errorf("%s: Check(%s) of the extension %s, which the plan allows (%t): %v", p.Name,
-						verb, name, allowed, err)
-				}
-			}
-		}
-		for _, name := range p.Settings["extensions"].([]any) {
-			if err := c.Check(catalog.Create, o.ID, p.ID, json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))); err != nil {
-				t.Errorf("%s allows %s, and its schema does not: %v", p.Name, name, err)
-			}
-		}
-	}
-	if len(ids) != 2 || ids["small"] != "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1" ||
-		ids["large"] != "5b9d3a57-7f53-4b43-8f0c-9e4f1c6b0f52" ||
-		o.ID != "0f0a3c1e-5e0b-4c39-9d5a-6d1f7c1b7a10" {
-		t.Errorf("ids never change: %s, %v", o.ID, ids)
-	}
-	for params, want := range map[string]bool{
-		``: true, `{"locale":"en-US-x-icu"}`: true, `{"restore_from":"id"}`: true, `{"locale":""}`: false,
-		`{"role":"read_only"}`: false,
-	} {
-		if err := c.Check(catalog.Create, o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
-			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
-		}
-	}
-	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"superuser"}`: false,
-		`{"locale":"C"}`: false} {
-		if err := c.Check(catalog.Bind, o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
-			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
+// judges requires that a plan's schema takes these parameters, or does not.
+func judges(t *testing.T, c *catalog.Catalog, verb catalog.Verb, service, plan string, params map[string]bool) {
+	t.Helper()
+	for given, want := range params {
+		if err := c.Check(verb, service, plan, json.RawMessage(given)); (err == nil) != want {
+			t.Errorf("%s with %s: want accepted %t, got %v", verb, given, want, err)
 		}
 	}
 }
 
-func TestMariaDBSchemas(t *testing.T) {
-	c := shipped(t, "mariadb")
-	o := c.Offerings()[0]
-	ids := map[string]string{}
+// offeringOf is the one offering of a provider, and the ids of its plans by their names. Bindings of all can be rotated, and
+// nothing has to be done at once.
+func offeringOf(t *testing.T, provider string) (c *catalog.Catalog, o catalog.Offering, ids map[string]string) {
+	t.Helper()
+	c = shipped(t, provider)
+	o, ids = c.Offerings()[0], map[string]string{}
 	for _, p := range o.Plans {
 		ids[p.Name] = p.ID
 		if p.BindingRotatable == nil || !*p.BindingRotatable || p.Asynchronous != catalog.Allowed {
 			t.Errorf("%s: %+v", p.Name, p)
 		}
 	}
-	if len(ids) != 2 || ids["small"] != "8b6f8a1e-6e4b-4b55-9c39-6b8c6a1d2f21" ||
-		ids["large"] != "3d0c1d52-2a4f-4f0b-8e0e-5f6f1b7a9d32" ||
-		o.ID != "c6a6a6a0-41d5-4a2e-8d0e-0a5a3b0f7c11" {
-		t.Errorf("ids never change: %s, %v", o.ID, ids)
-	}
-	for params, want := range map[string]bool{
-		``: true, `{"collation":"utf8mb4_bin"}`: true, `{"collation":""}`: false, `{"role":"read_only"}`: false,
-	} {
-		if err := c.Check(catalog.Create, o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
-			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
+	return c, o, ids
+}
+
+// The schemas of a plan of databases take what users may ask for: neither more, which would fail later, nor less.
+func TestPostgresSchemas(t *testing.T) {
+	c, o, ids := offeringOf(t, "postgres")
+	expect.Same(t, "ids never change", "0f0a3c1e-5e0b-4c39-9d5a-6d1f7c1b7a10", o.ID)
+	expect.Same(t, "ids never change", map[string]string{"small": "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1",
+		"large": "5b9d3a57-7f53-4b43-8f0c-9e4f1c6b0f52"}, ids)
+	for _, p := range o.Plans {
+		expect.Same(t, p.Name, "restore_from", p.RestoreParameter)
+		extensions := map[string]bool{}
+		for _, name := range []string{"pgcrypto", "plpython3u", "postgres_fdw", "dblink", "file_fdw"} {
+			extensions[fmt.Sprintf(`{"extensions":[%q]}`, name)] = false
 		}
-	}
-	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"owner"}`: false} {
-		if err := c.Check(catalog.Bind, o.ID, ids["large"], json.RawMessage(params)); (err == nil) != want {
-			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
+		for _, name := range p.Settings["extensions"].([]any) {
+			extensions[fmt.Sprintf(`{"extensions":[%q]}`, name)] = true
 		}
+		judges(t, c, catalog.Create, o.ID, p.ID, extensions)
+		judges(t, c, catalog.Update, o.ID, p.ID, extensions)
 	}
+	judges(t, c, catalog.Create, o.ID, ids["small"], map[string]bool{``: true, `{"locale":"en-US-x-icu"}`: true,
+		`{"restore_from":"id"}`: true, `{"locale":""}`: false, `{"role":"read_only"}`: false})
+	judges(t, c, catalog.Bind, o.ID, ids["small"], map[string]bool{``: true, `{"role":"read_only"}`: true,
+		`{"role":"superuser"}`: false, `{"locale":"C"}`: false})
+}
+
+func TestMariaDBSchemas(t *testing.T) {
+	c, o, ids := offeringOf(t, "mariadb")
+	expect.Same(t, "ids never change", "c6a6a6a0-41d5-4a2e-8d0e-0a5a3b0f7c11", o.ID)
+	expect.Same(t, "ids never change", map[string]string{"small": "8b6f8a1e-6e4b-4b55-9c39-6b8c6a1d2f21",
+		"large": "3d0c1d52-2a4f-4f0b-8e0e-5f6f1b7a9d32"}, ids)
+	judges(t, c, catalog.Create, o.ID, ids["small"], map[string]bool{``: true, `{"collation":"utf8mb4_bin"}`: true,
+		`{"collation":""}`: false, `{"role":"read_only"}`: false})
+	judges(t, c, catalog.Bind, o.ID, ids["large"], map[string]bool{``: true, `{"role":"read_only"}`: true,
+		`{"role":"owner"}`: false})
 }
 
 func TestValkeySchemas(t *testing.T) {
-	o, c := shipped(t, "valkey").Offerings()[0], shipped(t, "valkey")
+	c, o, _ := offeringOf(t, "valkey")
 	p := o.Plans[0]
 	if len(o.Plans) != 1 || o.ID != "a83fba31-a1bf-40b4-acea-05c33884ffef" || p.ID != "13810a56-53c7-46b4-9966-24e2ea68df9e" {
 		t.Errorf("ids never change: %s, %v", o.ID, o.Plans)
 	}
-	if p.BindingRotatable == nil || !*p.BindingRotatable || p.Asynchronous != catalog.Allowed ||
-		p.AsynchronousBinding != catalog.Allowed {
-		t.Errorf("%s: %+v", p.Name, p)
-	}
-	for params, want := range map[string]bool{``: true, `{}`: true, `{"role":"read_only"}`: false, `{"maxmemory":1}`: false} {
-		if err := c.Check(catalog.Create, o.ID, p.ID, json.RawMessage(params)); (err == nil) != want {
-			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
-		}
-	}
-	for params, want := range map[string]bool{
-		``: true, `{"role":"read_only"}`: true, `{"role":"read_write"}`: true, `{"role":"admin"}`: false, `{"prefix":"x"}`: false,
-	} {
-		if err := c.Check(catalog.Bind, o.ID, p.ID, json.RawMessage(params)); (err == nil) != want {
-			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
-		}
-	}
+	expect.Same(t, "bindings that are made later", catalog.Allowed, p.AsynchronousBinding)
+	judges(t, c, catalog.Create, o.ID, p.ID, map[string]bool{``: true, `{}`: true, `{"role":"read_only"}`: false,
+		`{"maxmemory":1}`: false})
+	judges(t, c, catalog.Bind, o.ID, p.ID, map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"read_write"}`: true,
+		`{"role":"admin"}`: false, `{"prefix":"x"}`: false})
 }

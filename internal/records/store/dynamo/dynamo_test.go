@@ -52,7 +52,7 @@ func TestCost(t *testing.T) {
 	s := newStand(t)
 	ctx := t.Context()
 	stored, bound := s.put(t, fixture("p", "stored")), s.put(t, fixture("p", "bound"))
-	gone := s.put(t, fixture("p", "gone"))
+	gone, absent := s.put(t, fixture("p", "gone")), store.Key{Partition: "p", Sort: "absent"}
 	commit := func(changes ...store.Change) func() error { return func() error { return s.Commit(ctx, changes...) } }
 	type calls map[string]int
 	steps := []struct {
@@ -64,11 +64,11 @@ func TestCost(t *testing.T) {
 		{"accepting is one conditional put", commit(store.Put(fixture("p", "new"))), nil, calls{"PutItem": 1}},
 		{"so is being told of a conflict", commit(store.Put(fixture("p", "new"))), store.ErrConflict, calls{"PutItem": 1}},
 		{"so is progress", commit(store.Put(stored)), nil, calls{"PutItem": 1}},
-		{"a poll is one read", func() error { _, err := s.Get(ctx, stored.Key); return err }, nil, calls{"GetItem": 1}},
-		{"also of what is absent", func() error { _, err := s.Get(ctx, store.Key{Partition: "p", Sort: "absent"}); return err },
-			store.ErrNotFound, calls{"GetItem": 1}},
+		{"a poll is one read", func() error { return expect.Err(s.Get(ctx, stored.Key)) }, nil, calls{"GetItem": 1}},
+		{"also of what is absent", func() error { return expect.Err(s.Get(ctx, absent)) }, store.ErrNotFound,
+			calls{"GetItem": 1}},
 		{"a lone check is one read", commit(store.Check(bound.Key, 1)), nil, calls{"GetItem": 1}},
-		{"also of absence", commit(store.Check(store.Key{Partition: "p", Sort: "absent"}, 0)), nil, calls{"GetItem": 1}},
+		{"also of absence", commit(store.Check(absent, 0)), nil, calls{"GetItem": 1}},
 		{"also one that does not hold", commit(store.Check(bound.Key, 7)), store.ErrConflict, calls{"GetItem": 1}},
 		{"a lone deletion is one delete", commit(store.Delete(gone.Key, 1)), nil, calls{"DeleteItem": 1}},
 		{"several changes are one transaction", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), nil,
@@ -76,7 +76,7 @@ func TestCost(t *testing.T) {
 		{"also when they conflict", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), store.ErrConflict,
 			calls{"TransactWriteItems": 1}},
 		{"a page of a partition is one query",
-			func() error { _, err := s.List(ctx, "p", "n", "", 0); return err }, nil, calls{"Query": 1}},
+			func() error { return expect.Err(s.List(ctx, "p", "n", "", 0)) }, nil, calls{"Query": 1}},
 		{"what cannot be right costs nothing", commit(store.Put(fixture("p", ""))), store.ErrInvalid, calls{}},
 	}
 	for _, step := range steps {
@@ -89,33 +89,16 @@ func TestCost(t *testing.T) {
 
 	s.count()
 	filled := 0
-	err := all(func(c string) (store.Page, error) { return s.Due(ctx, due, c) }, func(p store.Page) {
+	for _, p := range expect.Get(duePages(ctx, s))(t) {
 		if len(p.Records) > 0 {
 			filled++
 		}
-	})
-	if err != nil || filled == 0 || filled == dynamo.Shards {
-		t.Fatalf("%d shards hold what is due, want some but not all: %v", filled, err)
+	}
+	if filled == 0 || filled == dynamo.Shards {
+		t.Fatalf("%d shards hold what is due, want some but not all", filled)
 	}
 	expect.Same(t, "what is due costs a query for each shard, and a read for each that is not empty",
 		calls{"Query": dynamo.Shards, "BatchGetItem": filled}, calls(s.count()))
-
-}
-
-// all reads a listing to its end.
-func all(read func(cursor string) (store.Page, error), see func(store.Page)) error {
-	for cursor := ""; ; {
-		p, err := read(cursor)
-		if err != nil {
-			return err
-		}
-		if see != nil {
-			see(p)
-		}
-		if cursor = p.Next; cursor == "" {
-			return nil
-		}
-	}
 }
 
 // The index holds keys and nothing else, and only of what is due.
@@ -128,9 +111,8 @@ func TestIndex(t *testing.T) {
 	expiring := fixture("p", "expiring") // the table drops it
 	expiring.Due = expiring.Expires
 	s.put(t, expiring)
-	client := dynamodb.NewFromConfig(emulator.Config(t))
-	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &s.table, IndexName: aws.String(dynamo.IndexDue)})
-	expect.OK(t, err)
+	in := &dynamodb.ScanInput{TableName: &s.table, IndexName: aws.String(dynamo.IndexDue)}
+	out := expect.Get(s.plain.Scan(t.Context(), in))(t)
 	var got []map[string]bool
 	for _, item := range out.Items {
 		names := map[string]bool{}
@@ -140,12 +122,8 @@ func TestIndex(t *testing.T) {
 		got = append(got, names)
 	}
 	expect.Same(t, "index", []map[string]bool{{"pk": true, "sk": true, "shard": true, "due": true}}, got)
-	key := map[string]types.AttributeValue{
-		dynamo.AttributePartition: &types.AttributeValueMemberS{Value: r.Partition},
-		dynamo.AttributeSort:      &types.AttributeValueMemberS{Value: r.Sort},
-	}
-	whole, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &s.table, Key: key})
-	expect.OK(t, err)
+	key := map[string]types.AttributeValue{dynamo.AttributePartition: text(r.Partition), dynamo.AttributeSort: text(r.Sort)}
+	whole := expect.Get(s.plain.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &s.table, Key: key}))(t)
 	expires, _ := whole.Item[dynamo.AttributeExpires].(*types.AttributeValueMemberN)
 	if expires == nil || expires.Value != fmt.Sprint(r.Expires.Unix()) {
 		t.Errorf("attribute %q is %v, want seconds since 1970", dynamo.AttributeExpires, expires)
@@ -163,17 +141,15 @@ func TestShards(t *testing.T) {
 		}
 		expect.OK(t, s.Commit(t.Context(), changes...))
 	}
-	pages, total := 0, 0
-	err := all(func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) }, func(p store.Page) {
-		pages++
+	pages, total := expect.Get(duePages(t.Context(), s))(t), 0
+	for _, p := range pages {
 		total += len(p.Records)
 		if len(p.Records) > 2*records/dynamo.Shards {
 			t.Errorf("a shard holds %d of %d records", len(p.Records), records)
 		}
-	})
-	if err != nil || pages != dynamo.Shards || total != records {
-		t.Errorf("%d records on %d pages, want %d on %d: %v", total, pages, records, dynamo.Shards, err)
 	}
+	expect.Same(t, "pages", dynamo.Shards, len(pages))
+	expect.Same(t, "records", records, total)
 }
 
 func TestCursors(t *testing.T) {
@@ -244,8 +220,7 @@ func TestAFullShardStarvesNoOther(t *testing.T) {
 	for minute := range dynamo.Shards {
 		now, cursor := due.Add(time.Duration(minute)*time.Minute), ""
 		for range 2 {
-			page, err := s.Due(t.Context(), now, cursor)
-			expect.OK(t, err)
+			page := expect.Get(s.Due(t.Context(), now, cursor))(t)
 			for _, r := range page.Records {
 				read[r.Key] = true
 			}
@@ -271,25 +246,16 @@ func TestLaggingIndex(t *testing.T) {
 	for _, r := range []store.Record{moved, deleted, stays} {
 		s.put(t, r)
 	}
-	client := lagging{dynamodb.NewFromConfig(emulator.Config(t)), func() {
+	client := lagging{s.plain, sync.OnceFunc(func() {
 		moved.Version, moved.Due = 1, due.Add(time.Hour)
 		expect.OK(t, s.other.Commit(t.Context(), store.Put(moved), store.Delete(deleted.Key, 1)))
 		moved.Version = 2
-	}}
-	var once bool
-	change := client.change
-	client.change = func() {
-		if !once {
-			once = true
-			change()
-		}
-	}
-	lagged := dynamo.New(client, s.table, dynamo.Options{})
+	})}
 	stays.Version = 1
 	var got []store.Record
-	expect.OK(t, all(func(c string) (store.Page, error) { return lagged.Due(t.Context(), due, c) }, func(p store.Page) {
+	for _, p := range expect.Get(duePages(t.Context(), dynamo.New(client, s.table, dynamo.Options{})))(t) {
 		got = append(got, p.Records...)
-	}))
+	}
 	// Records that were read before the change are as they were.
 	for _, r := range got {
 		if now, err := s.Get(t.Context(), r.Key); err != nil || cmp.Diff(now, r) != "" {
@@ -307,9 +273,8 @@ type lagging struct {
 	change func()
 }
 
-func (l lagging) Query(
-	ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
-) (*dynamodb.QueryOutput, error) {
+func (l lagging) Query(ctx context.Context,
+	in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	out, err := l.Client.Query(ctx, in, opts...)
 	if err == nil && len(out.Items) > 0 {
 		out.Items = append(out.Items, out.Items...)
@@ -344,19 +309,20 @@ func TestUnprocessedKeys(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			partial := &partial{Client: dynamodb.NewFromConfig(emulator.Config(t)), table: s.table, most: test.most}
+			partial := &partial{Client: s.plain, table: s.table, most: test.most}
 			ps := dynamo.New(partial, s.table, dynamo.Options{Sleep: func(context.Context, time.Duration) error { return nil }})
 			got := map[string]bool{}
-			err := all(func(c string) (store.Page, error) { return ps.Due(t.Context(), due, c) }, func(p store.Page) {
+			pages, err := duePages(t.Context(), ps)
+			for _, p := range pages {
 				for _, r := range p.Records {
 					got[r.Sort] = true
 				}
-			})
+			}
 			if test.fails != (err != nil) {
 				t.Fatalf("%s: got error %v", test.reason, err)
 			}
-			if d := cmp.Diff(want, got); !test.fails && d != "" {
-				t.Errorf("%s: -want +got:\n%s", test.reason, d)
+			if !test.fails {
+				expect.Same(t, test.reason, want, got)
 			}
 		})
 	}
@@ -378,9 +344,8 @@ func (p *partial) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInp
 	out := &dynamodb.BatchGetItemOutput{}
 	if most > 0 {
 		var err error
-		out, err = p.Client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
-			RequestItems: map[string]types.KeysAndAttributes{p.table: {Keys: keys[:most], ConsistentRead: aws.Bool(true)}},
-		}, opts...)
+		out, err = p.Client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			p.table: {Keys: keys[:most], ConsistentRead: aws.Bool(true)}}}, opts...)
 		if err != nil {
 			return nil, err
 		}
@@ -425,45 +390,32 @@ func TestErrorsNameTheRecord(t *testing.T) {
 	}
 }
 
-// An item that this package has not written is an error that names it.
+// An item that this package has not written is an error that names it. One of an earlier program says where its
+// things are: nobody reads that.
 func TestForeignItems(t *testing.T) {
 	s := newStand(t)
-	client := dynamodb.NewFromConfig(emulator.Config(t))
-	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	for name, with := range map[string]map[string]types.AttributeValue{
 		"NoVersion":   {},
 		"VersionText": {dynamo.AttributeVersion: text("1")},
-		"Fraction":    {dynamo.AttributeVersion: &types.AttributeValueMemberN{Value: "1.5"}},
-		"BodyText":    {dynamo.AttributeVersion: &types.AttributeValueMemberN{Value: "1"}, dynamo.AttributeBody: text("{}")},
+		"Fraction":    {dynamo.AttributeVersion: number("1.5")},
+		"BodyText":    {dynamo.AttributeVersion: number("1"), dynamo.AttributeBody: text("{}")},
+		"Earlier": {dynamo.AttributeVersion: number("1"), dynamo.AttributeWriter: text("w"),
+			"account": text("111122223333"), "region": text("eu-central-1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with[dynamo.AttributePartition], with[dynamo.AttributeSort] = text("foreign"), text(name)
-			expect.Get(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: with}))(t)
-			_, err := s.Get(t.Context(), store.Key{Partition: "foreign", Sort: name})
-			if err == nil || errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), name) {
+			expect.Get(s.plain.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: with}))(t)
+			r, err := s.Get(t.Context(), store.Key{Partition: "foreign", Sort: name})
+			switch {
+			case name == "Earlier":
+				if err != nil || r.Writer != "w" || r.Version != 1 {
+					t.Fatalf("read %+v: %v", r, err)
+				}
+				expect.OK(t, s.Commit(t.Context(), store.Put(r)))
+			case err == nil || errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), name):
 				t.Errorf("got error %v, want one that names the record", err)
 			}
 		})
-	}
-}
-
-// An item of an earlier program says where its things are: nobody reads that.
-func TestItemsOfEarlierPrograms(t *testing.T) {
-	s := newStand(t)
-	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
-	item := map[string]types.AttributeValue{
-		dynamo.AttributePartition: text("p"), dynamo.AttributeSort: text("s"), dynamo.AttributeWriter: text("w"),
-		dynamo.AttributeVersion: &types.AttributeValueMemberN{Value: "1"},
-		"account":               text("111122223333"), "region": text("eu-central-1"),
-	}
-	client := dynamodb.NewFromConfig(emulator.Config(t))
-	expect.Get(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: item}))(t)
-	r, err := s.Get(t.Context(), store.Key{Partition: "p", Sort: "s"})
-	if err != nil || r.Writer != "w" || r.Version != 1 {
-		t.Fatalf("read %+v: %v", r, err)
-	}
-	if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -487,11 +439,88 @@ func TestConsistentReads(t *testing.T) {
 		got[call] = strings.Contains(string(sent), `"ConsistentRead":true`)
 		return nil
 	}
-	_, getErr := s.Get(t.Context(), r.Key)
-	_, listErr := s.List(t.Context(), "p", "", "", 0)
-	dueErr := all(func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) }, nil)
-	checkErr := s.Commit(t.Context(), store.Check(r.Key, 1))
-	expect.OK(t, errors.Join(getErr, listErr, dueErr, checkErr))
+	expect.Get(s.Get(t.Context(), r.Key))(t)
+	expect.Get(s.List(t.Context(), "p", "", "", 0))(t)
+	expect.Get(duePages(t.Context(), s))(t)
+	expect.OK(t, s.Commit(t.Context(), store.Check(r.Key, 1)))
 	want := map[string]bool{"GetItem": true, "Query": true, "BatchGetItem": true, "Query of the index": false}
 	expect.Same(t, "which reads are consistent", want, got)
+}
+
+// spoilt is a table of three items, of which somebody has spoilt the second. It
+// answers each reading with all of them.
+type spoilt struct {
+	dynamo.API
+	items []map[string]types.AttributeValue
+}
+
+func newSpoilt() spoilt {
+	var s spoilt
+	for _, sort := range []string{"a", "b", "c"} {
+		s.items = append(s.items,
+			map[string]types.AttributeValue{dynamo.AttributePartition: text("p"), dynamo.AttributeSort: text(sort),
+				dynamo.AttributeVersion: number("1"), dynamo.AttributeDue: number("1"), dynamo.AttributeShard: number("0")})
+	}
+	s.items[1][dynamo.AttributeVersion] = text("one")
+	return s
+}
+
+// Query answers for one shard alone.
+func (s spoilt) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	out := &dynamodb.QueryOutput{Items: s.items}
+	if shard, ok := in.ExpressionAttributeValues[":shard"].(*types.AttributeValueMemberN); ok && shard.Value != "0" {
+		out.Items = nil
+	}
+	return out, nil
+}
+
+func (s spoilt) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (
+	*dynamodb.BatchGetItemOutput, error) {
+	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}}
+	for table := range in.RequestItems {
+		out.Responses[table] = s.items
+	}
+	return out, nil
+}
+
+func (s spoilt) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return &dynamodb.ScanOutput{Items: s.items, LastEvaluatedKey: map[string]types.AttributeValue{
+		dynamo.AttributePartition: s.items[2][dynamo.AttributePartition], dynamo.AttributeSort: s.items[2][dynamo.AttributeSort],
+	}}, nil
+}
+
+// A record that cannot be read takes no other with it out of what is listed, and is
+// named.
+func TestARecordThatCannotBeRead(t *testing.T) {
+	s := dynamo.New(newSpoilt(), "table", dynamo.Options{})
+	before := time.Unix(dynamo.Shards*60, 0) // a listing that begins with the first shard
+	tests := map[string]struct {
+		reason string
+		list   func() (store.Page, error)
+		want   []string
+		more   bool
+	}{
+		"Scan": {"an operator looks at everything",
+			func() (store.Page, error) { return s.Scan(t.Context(), "") }, []string{"a", "c"}, true},
+		"Due": {"the reaper deals with the rest",
+			func() (store.Page, error) { return s.Due(t.Context(), before, "") }, []string{"a", "c"}, true},
+		"List": {"an operator sees the rest, and who decides by what is missing stops at the error",
+			func() (store.Page, error) { return s.List(t.Context(), "p", "", "", 0) }, []string{"a", "c"}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			page, err := test.list()
+			for _, r := range page.Records {
+				got = append(got, r.Sort)
+			}
+			expect.Same(t, test.reason, test.want, got)
+			if !errors.Is(err, store.ErrUnreadable) || !strings.Contains(err.Error(), `"b"`) {
+				t.Errorf("%s: the error is %v, want one that is %v and names the record", test.reason, err, store.ErrUnreadable)
+			}
+			if test.more != (page.Next != "") {
+				t.Errorf("%s: the next page is %q", test.reason, page.Next)
+			}
+		})
+	}
 }

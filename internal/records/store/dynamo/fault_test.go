@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,20 +40,12 @@ func outcomeOf(err error) outcome {
 	}
 }
 
-func repeated(e event, times int) []event {
-	var all []event
-	for range times {
-		all = append(all, e)
-	}
-	return all
-}
+func repeated(e event, times int) []event { return slices.Repeat([]event{e}, times) }
 
 const (
 	bad  = http.StatusBadRequest
 	most = 12 // tries
 )
-
-const put, remove, several = "PutItem", "DeleteItem", "TransactWriteItems"
 
 // came is what came of a commit.
 type came struct {
@@ -61,108 +54,100 @@ type came struct {
 	calls   int
 }
 
+// refusal is an error that says that nothing was done.
+func refusal(code string) event { return refused(bad, code, "") }
+
+var (
+	throttled, collides = refusal("ThrottlingException"), refusal("TransactionConflictException")
+	forbidden, noTable  = refusal("AccessDeniedException"), refusal("ResourceNotFoundException")
+	serverError         = refused(http.StatusInternalServerError, "InternalServerError", "")
+)
+
+// A faultTest is a reason, what is committed, what comes of it, and what the calls meet.
 type faultTest struct {
 	reason string
-	call   string
-	events func(s *stand, t *testing.T) []event
+	commit commit
 	want   came
-	// anonymous commits have no writer.
-	anonymous bool
+	events func(s *stand, t *testing.T) []event
 }
+
+// A commit is the call by which a test changes its record: by itself or, if several, with others.
+type commit struct {
+	call      string
+	anonymous bool // has no writer
+}
+
+var put, anonymous, remove, several = commit{"PutItem", false}, commit{"PutItem", true}, commit{"DeleteItem", false},
+	commit{"TransactWriteItems", false}
 
 // unansweredTests are calls that get no answer, or may have been done all the same.
 func unansweredTests() map[string]faultTest {
 	return map[string]faultTest{
-		"LostPut": {reason: "the next try meets its own version, and knows it by its writer", call: put, events: are(lost),
-			want: came{committed, 2, 2}},
-		"LostPutTwice": {reason: "also when that answer is lost", call: put, events: are(lost, lost),
-			want: came{committed, 2, 3}},
-		"DroppedPut": {reason: "what never arrived is done by the next try", call: put, events: are(dropped),
-			want: came{committed, 2, 2}},
-		"LostPutWithoutWriter": {reason: "without a writer nothing can be known again", call: put, events: are(lost),
-			anonymous: true, want: came{unknown, 2, 2}},
-		"LostPutOverrun": {reason: "no conflict may be told where something was changed, even if another's change lies on top",
-			call: put, want: came{unknown, 3, 2}, events: func(s *stand, t *testing.T) []event {
-				return []event{event(lost).then(func() { s.overrun(t) })}
-			}},
-		"DroppedPutOverrun": {reason: "nor where nobody knows whether it was", call: put, want: came{unknown, 2, 2},
-			events: func(s *stand, t *testing.T) []event {
-				return []event{event(dropped).then(func() { s.overrun(t) })}
-			}},
-		"LostPutThenRefused": {reason: "a refusal says nothing of the try before it", call: put,
-			events: are(lost, refused(bad, "AccessDeniedException", "")), want: came{unknown, 2, 2}},
-		"LostPutThenCollisions": {reason: "nor does a collision", call: put, want: came{unknown, 2, most},
-			events: func(*stand, *testing.T) []event {
-				return append([]event{lost}, repeated(refused(bad, "TransactionConflictException", ""), most)...)
-			}},
-		"PutNeverAnswered": {reason: "there is an end to trying", call: put, events: always(lost),
-			want: came{unknown, 2, most}},
-		"LostConflict": {reason: "what meets another's version once its answer was lost is not called a conflict", call: put,
-			want: came{unknown, 2, 2}, events: func(s *stand, t *testing.T) []event {
+		"LostPut": {"the next try meets its own version, and knows it by its writer", put, came{committed, 2, 2},
+			are(lost)},
+		"LostPutTwice":         {"also when that answer is lost", put, came{committed, 2, 3}, are(lost, lost)},
+		"DroppedPut":           {"what never arrived is done by the next try", put, came{committed, 2, 2}, are(dropped)},
+		"LostPutWithoutWriter": {"without a writer nothing can be known again", anonymous, came{unknown, 2, 2}, are(lost)},
+		"LostPutOverrun": {"no conflict may be told where something was changed, even if another's change lies on top",
+			put, came{unknown, 3, 2},
+			func(s *stand, t *testing.T) []event { return []event{event(lost).then(func() { s.overrun(t) })} }},
+		"DroppedPutOverrun": {"nor where nobody knows whether it was", put, came{unknown, 2, 2},
+			func(s *stand, t *testing.T) []event { return []event{event(dropped).then(func() { s.overrun(t) })} }},
+		"LostPutThenRefused": {"a refusal says nothing of the try before it", put, came{unknown, 2, 2}, are(lost, forbidden)},
+		"LostPutThenCollisions": {"nor does a collision", put, came{unknown, 2, most},
+			are(append([]event{lost}, repeated(collides, most)...)...)},
+		"PutNeverAnswered": {"there is an end to trying", put, came{unknown, 2, most}, always(lost)},
+		"LostConflict": {"what meets another's version once its answer was lost is not called a conflict", put,
+			came{unknown, 2, 2}, func(s *stand, t *testing.T) []event {
 				s.overrun(t)
 				return []event{lost}
 			}},
-		"ServerError": {reason: "an internal error may come after the work was done", call: put,
-			events: are(refused(http.StatusInternalServerError, "InternalServerError", "")), want: came{committed, 2, 2}},
-		"UnknownServerError": {reason: "also one without a name", call: put,
-			events: are(refused(http.StatusServiceUnavailable, "Oops", "")), want: came{committed, 2, 2}},
-		"ServerErrors": {reason: "and says no more of it in the end", call: put,
-			events: always(refused(http.StatusInternalServerError, "InternalServerError", "")), want: came{unknown, 1, most}},
-		"LostDelete": {reason: "what is gone was removed by this commit or by another: it cannot be told", call: remove,
-			events: are(lost), want: came{unknown, 0, 2}},
-		"DroppedDelete": {reason: "what never arrived is done by the next try", call: remove, events: are(dropped),
-			want: came{committed, 0, 2}},
-		"LostTransaction": {reason: "its token makes the next try the same one", call: several, events: are(lost),
-			want: came{committed, 2, 2}},
-		"DroppedTransaction": {reason: "what never arrived is done by the next try", call: several, events: are(dropped),
-			want: came{committed, 2, 2}},
-		"TransactionInProgress": {reason: "an earlier try is still under way", call: several,
-			events: are(lost, refused(bad, "TransactionInProgressException", "")), want: came{committed, 2, 3}},
+		"ServerError": {"an internal error may come after the work was done", put, came{committed, 2, 2}, are(serverError)},
+		"UnknownServerError": {"also one without a name", put, came{committed, 2, 2},
+			are(refused(http.StatusServiceUnavailable, "Oops", ""))},
+		"ServerErrors": {"and says no more of it in the end", put, came{unknown, 1, most}, always(serverError)},
+		"LostDelete": {"what is gone was removed by this commit or by another: it cannot be told", remove, came{unknown, 0, 2},
+			are(lost)},
+		"DroppedDelete":      {"what never arrived is done by the next try", remove, came{committed, 0, 2}, are(dropped)},
+		"LostTransaction":    {"its token makes the next try the same one", several, came{committed, 2, 2}, are(lost)},
+		"DroppedTransaction": {"what never arrived is done by the next try", several, came{committed, 2, 2}, are(dropped)},
+		"TransactionInProgress": {"an earlier try is still under way", several, came{committed, 2, 3},
+			are(lost, refusal("TransactionInProgressException"))},
 	}
 }
 
 // refusedTests are calls that DynamoDB refuses.
 func refusedTests() map[string]faultTest {
 	return map[string]faultTest{
-		"PutCollides": {reason: "a collision passes", call: put,
-			events: are(repeated(refused(bad, "TransactionConflictException", ""), 2)...), want: came{committed, 2, 3}},
-		"PutCollidesAlways": {reason: "one that does not is a conflict: nothing was changed", call: put,
-			events: always(refused(bad, "TransactionConflictException", "")), want: came{conflict, 1, most}},
-		"DeleteCollides": {reason: "a collision passes", call: remove,
-			events: are(refused(bad, "TransactionConflictException", "")), want: came{committed, 0, 2}},
-		"TransactionCollides": {reason: "a collision passes",
-			call: several, events: are(cancelled("None", "TransactionConflict", "None"),
-				cancelled("TransactionConflict", "TransactionConflict")), want: came{committed, 2, 3}},
-		"TransactionCollidesAlways": {reason: "one that does not is a conflict: nothing was changed", call: several,
-			events: always(cancelled("TransactionConflict", "None", "None")), want: came{conflict, 1, most}},
-		"TransactionThrottled": {reason: "throttling passes", call: several,
-			events: are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None")),
-			want:   came{committed, 2, 3}},
-		"TransactionThrottledAlways": {reason: "and is no conflict if it does not", call: several,
-			events: always(cancelled("None", "ThrottlingError")), want: came{unknown, 1, most}},
-		"ConditionWeighsMost": {reason: "a condition that does not hold will not hold at the next try", call: several,
-			events: are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError")),
-			want:   came{conflict, 1, 1}},
-		"CollisionWeighsMore": {reason: "a collision is a conflict even if something was throttled as well", call: several,
-			events: always(cancelled("ThrottlingError", "TransactionConflict")), want: came{conflict, 1, most}},
-		"TransactionInvalid": {reason: "what one of the changes makes impossible is not tried again", call: several,
-			events: are(cancelled("None", "ValidationError")), want: came{invalid, 1, 1}},
-		"CancelledForUnknownReasons": {reason: "a reason that is not known does not pass", call: several,
-			events: are(cancelled("None", "SomethingNew")), want: came{unknown, 1, 1}},
-		"CancelledForNoReason": {reason: "nor does one that is not told", call: several, events: are(cancelled()),
-			want: came{unknown, 1, 1}},
-		"Throttled": {reason: "throttling passes, under each of its names",
-			call: put, want: came{committed, 2, 5},
-			events: are(refused(bad, "ProvisionedThroughputExceededException", ""), refused(bad, "ThrottlingException", ""),
-				refused(bad, "RequestLimitExceeded", ""), refused(bad, "Throttling", ""))},
-		"ThrottledAlways": {reason: "it is neither a conflict nor anybody's mistake", call: put,
-			events: always(refused(bad, "ThrottlingException", "")), want: came{unknown, 1, most}},
-		"Invalid": {reason: "what DynamoDB cannot take is not tried again", call: put,
-			events: are(refused(bad, "ValidationException", "")), want: came{invalid, 1, 1}},
-		"Forbidden": {reason: "nor is what is not allowed", call: put,
-			events: are(refused(bad, "AccessDeniedException", "")), want: came{unknown, 1, 1}},
-		"NoTable": {reason: "nor what has no table", call: several,
-			events: are(refused(bad, "ResourceNotFoundException", "")), want: came{unknown, 1, 1}},
+		"PutCollides": {"a collision passes", put, came{committed, 2, 3}, are(collides, collides)},
+		"PutCollidesAlways": {"one that does not is a conflict: nothing was changed", put, came{conflict, 1, most},
+			always(collides)},
+		"DeleteCollides": {"a collision passes", remove, came{committed, 0, 2}, are(collides)},
+		"TransactionCollides": {"a collision passes", several, came{committed, 2, 3},
+			are(cancelled("None", "TransactionConflict", "None"), cancelled("TransactionConflict", "TransactionConflict"))},
+		"TransactionCollidesAlways": {"one that does not is a conflict: nothing was changed", several, came{conflict, 1, most},
+			always(cancelled("TransactionConflict", "None", "None"))},
+		"TransactionThrottled": {"throttling passes", several, came{committed, 2, 3},
+			are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None"))},
+		"TransactionThrottledAlways": {"and is no conflict if it does not", several, came{unknown, 1, most},
+			always(cancelled("None", "ThrottlingError"))},
+		"ConditionWeighsMost": {"a condition that does not hold will not hold at the next try", several, came{conflict, 1, 1},
+			are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError"))},
+		"CollisionWeighsMore": {"a collision is a conflict even if something was throttled as well", several,
+			came{conflict, 1, most}, always(cancelled("ThrottlingError", "TransactionConflict"))},
+		"TransactionInvalid": {"what one of the changes makes impossible is not tried again", several, came{invalid, 1, 1},
+			are(cancelled("None", "ValidationError"))},
+		"CancelledForUnknownReasons": {"a reason that is not known does not pass", several, came{unknown, 1, 1},
+			are(cancelled("None", "SomethingNew"))},
+		"CancelledForNoReason": {"nor does one that is not told", several, came{unknown, 1, 1}, are(cancelled())},
+		"Throttled": {"throttling passes, under each of its names", put, came{committed, 2, 5},
+			are(refusal("ProvisionedThroughputExceededException"), throttled,
+				refusal("RequestLimitExceeded"), refusal("Throttling"))},
+		"ThrottledAlways": {"it is neither a conflict nor anybody's mistake", put, came{unknown, 1, most}, always(throttled)},
+		"Invalid": {"what DynamoDB cannot take is not tried again", put, came{invalid, 1, 1},
+			are(refusal("ValidationException"))},
+		"Forbidden": {"nor is what is not allowed", put, came{unknown, 1, 1}, are(forbidden)},
+		"NoTable":   {"nor what has no table", several, came{unknown, 1, 1}, are(noTable)},
 	}
 }
 
@@ -181,11 +166,11 @@ func TestFaults(t *testing.T) {
 			r = s.put(t, r)
 			next := r
 			next.Writer = "mine"
-			if test.anonymous {
+			if test.commit.anonymous {
 				next.Writer = ""
 			}
 			changes := []store.Change{store.Put(next)}
-			switch test.call {
+			switch test.commit {
 			case remove:
 				changes = []store.Change{store.Delete(r.Key, 1)}
 			case several:
@@ -193,18 +178,16 @@ func TestFaults(t *testing.T) {
 					store.Check(store.Key{Partition: "none", Sort: name}, 0))
 			}
 			s.overrunning = r
-			s.script(test.call, test.events(s, t)...)
+			s.script(test.commit.call, test.events(s, t)...)
 			s.slept = nil
 			err := s.Commit(t.Context(), changes...)
-			got := came{outcome: outcomeOf(err), calls: s.count()[test.call]}
+			got := came{outcome: outcomeOf(err), calls: s.count()[test.commit.call]}
 			now, readErr := s.other.Get(t.Context(), r.Key)
 			if readErr != nil && !errors.Is(readErr, store.ErrNotFound) {
 				t.Fatal(readErr)
 			}
 			got.version = now.Version
-			if d := cmp.Diff(test.want, got, cmp.AllowUnexported(came{})); d != "" {
-				t.Errorf("%s (error %v): -want +got:\n%s", test.reason, err, d)
-			}
+			expect.Same(t, fmt.Sprintf("%s (error %v)", test.reason, err), test.want, got, cmp.AllowUnexported(came{}))
 			expect.Same(t, fmt.Sprintf("waits between %d tries", got.calls), got.calls-1, len(s.slept))
 		})
 	}
@@ -221,13 +204,9 @@ func always(e event) func(*stand, *testing.T) []event { return are(repeated(e, 2
 func (s *stand) overrun(t *testing.T) {
 	t.Helper()
 	now, err := s.other.Get(context.Background(), s.overrunning.Key)
-	if err != nil {
-		t.Error(err)
-		return
-	}
 	now.Writer = "another"
-	if err := s.other.Commit(context.Background(), store.Put(now)); err != nil {
-		t.Error(err)
+	if err := errors.Join(err, s.other.Commit(context.Background(), store.Put(now))); err != nil {
+		t.Error(err) // from the goroutine of the call
 	}
 }
 
@@ -236,26 +215,22 @@ func TestReadFaults(t *testing.T) {
 	s := newStand(t)
 	r := s.put(t, fixture("p", "s"))
 	reads := map[string]func() error{
-		"GetItem": func() error { _, err := s.Get(t.Context(), r.Key); return err },
-		"Query":   func() error { _, err := s.List(t.Context(), "p", "", "", 0); return err },
-		"BatchGetItem": func() error {
-			return all(func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) }, nil)
-		},
+		"GetItem":      func() error { return expect.Err(s.Get(t.Context(), r.Key)) },
+		"Query":        func() error { return expect.Err(s.List(t.Context(), "p", "", "", 0)) },
+		"BatchGetItem": func() error { return expect.Err(duePages(t.Context(), s)) },
 	}
 	for call, read := range reads {
 		t.Run(call, func(t *testing.T) {
-			s.script(call, lost, dropped, refused(bad, "ThrottlingException", ""),
-				refused(http.StatusInternalServerError, "InternalServerError", ""))
-			if err := read(); err != nil {
-				t.Errorf("what passes has not passed: %v", err)
-			}
+			s.script(call, lost, dropped, throttled,
+				serverError)
+			expect.OK(t, read(), "what passes has not passed:")
 			expect.Same(t, "calls", 5, s.count()[call])
-			s.script(call, refused(bad, "AccessDeniedException", ""))
+			s.script(call, forbidden)
 			if err := read(); outcomeOf(err) != unknown || errors.Is(err, store.ErrNotFound) {
 				t.Errorf("what is forbidden: got error %v", err)
 			}
 			expect.Same(t, "tries of what is forbidden", 1, s.count()[call])
-			s.script(call, refused(bad, "ResourceNotFoundException", ""))
+			s.script(call, noTable)
 			if err := read(); errors.Is(err, store.ErrNotFound) || err == nil {
 				t.Errorf("a table that is missing is taken for a record that is: %v", err)
 			}
@@ -267,7 +242,7 @@ func TestReadFaults(t *testing.T) {
 func TestPauses(t *testing.T) {
 	s := newStand(t)
 	r := fixture("p", "s")
-	s.script("PutItem", repeated(refused(bad, "ThrottlingException", ""), most)...)
+	s.script("PutItem", repeated(throttled, most)...)
 	if err := s.Commit(t.Context(), store.Put(r)); err == nil {
 		t.Fatal("the commit succeeded")
 	}
@@ -285,8 +260,8 @@ func TestContextEndsTheWaiting(t *testing.T) {
 		event  event
 		want   outcome
 	}{
-		"Throttled": {"what was refused is known not to be done", refused(bad, "ThrottlingException", ""), unknown},
-		"Collides":  {"a collision is then a conflict", refused(bad, "TransactionConflictException", ""), conflict},
+		"Throttled": {"what was refused is known not to be done", throttled, unknown},
+		"Collides":  {"a collision is then a conflict", collides, conflict},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -306,7 +281,7 @@ func TestContextEndsTheWaiting(t *testing.T) {
 		s := newStand(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		plain := dynamo.New(s.sdk, s.table, dynamo.Options{Jitter: func() float64 { return 0.99 }}) // with its own timer
-		refusals := repeated(refused(bad, "ThrottlingException", ""), most)
+		refusals := repeated(throttled, most)
 		refusals[2] = refusals[2].then(cancel)
 		s.script("PutItem", refusals...)
 		expect.Same(t, "the outcome", unknown, outcomeOf(plain.Commit(ctx, store.Put(fixture("p", "s")))))
@@ -336,11 +311,7 @@ func TestHangingTry(t *testing.T) {
 		}
 	}
 	s.scriptOf("PutItem", hangs)
-	if err := quick.Commit(t.Context(), store.Put(r)); err != nil {
-		t.Errorf("a put that hung after its work: %v", err)
-	}
+	expect.OK(t, quick.Commit(t.Context(), store.Put(r)), "a put that hung after its work:")
 	s.scriptOf("GetItem", hangs)
-	if got, err := quick.Get(t.Context(), r.Key); err != nil || got.Version != 2 {
-		t.Errorf("a read that hung: version %d, error %v", got.Version, err)
-	}
+	expect.Same(t, "the version that is read though it hung", 2, expect.Get(quick.Get(t.Context(), r.Key))(t).Version)
 }

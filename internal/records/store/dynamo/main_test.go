@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
@@ -130,7 +131,8 @@ func (w *wire) scriptOf(call string, events ...func(*http.Request) event) {
 type stand struct {
 	*dynamo.Store
 	*wire
-	other store.Store // over the same table, by another wire
+	other store.Store      // over the same table, by another wire
+	plain *dynamodb.Client // for what the test does itself
 	sdk   *dynamodb.Client
 	table string
 	// overrunning is the record that overrun changes.
@@ -144,8 +146,8 @@ func newStand(t *testing.T) *stand {
 	config := emulator.Config(t)
 	plain := dynamodb.NewFromConfig(config)
 	table := dynamotest.NewTable(t, plain)
-	s := &stand{wire: &wire{under: config.HTTPClient, calls: map[string]int{}}, other: dynamo.New(plain, table, dynamo.Options{}),
-		table: table}
+	s := &stand{wire: &wire{under: config.HTTPClient, calls: map[string]int{}}, plain: plain,
+		other: dynamo.New(plain, table, dynamo.Options{}), table: table}
 	config.HTTPClient = s.wire
 	s.sdk = dynamodb.NewFromConfig(config)
 	s.Store = dynamo.New(s.sdk, table, dynamo.Options{
@@ -166,6 +168,21 @@ var due = time.Date(2031, time.March, 4, 5, 6, 7, 890_000_000, time.UTC)
 func fixture(partition, sort string) store.Record {
 	return store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "writer of " + sort, Schema: 7, Due: due,
 		Expires: due.Truncate(time.Second).Add(time.Hour), Body: bytes.Repeat([]byte(sort), 10)}
+}
+
+// text and number are values of attributes.
+func text(v string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: v} }
+func number(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+
+// duePages are the pages of what is due.
+func duePages(ctx context.Context, s store.Store) (pages []store.Page, _ error) {
+	for cursor := ""; ; {
+		p, err := s.Due(ctx, due, cursor)
+		pages = append(pages, p)
+		if cursor = p.Next; err != nil || cursor == "" {
+			return pages, err
+		}
+	}
 }
 
 // put commits the record past the stand's wire, and gives it as stored.
