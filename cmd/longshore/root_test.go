@@ -183,9 +183,7 @@ func TestCompletionStartsNothing(t *testing.T) {
 	has(t, ask("help", "plat"), "platform\t")
 	has(t, ask("retry", ""), ":4\n")            // no names of files
 	has(t, ask("platform", "oidc", ""), ":0\n") // names of files
-	if entries, err := os.ReadDir("."); err != nil || len(entries) != 0 {
-		t.Errorf("it left %v, %v", entries, err)
-	}
+	expect.Same(t, "it left", 0, len(expect.Get(os.ReadDir("."))(t)))
 }
 
 // A broker's URL is asked for as it is: with a scheme, and without credentials, which are in no message.
@@ -215,8 +213,6 @@ func TestBrokerURLs(t *testing.T) {
 	}
 	for _, url := range []string{"http://127.0.0.1:1", "https://broker.example.com/base/", "http://[::1]:8080",
 		"HTTP://example.com"} {
-		if err := checkURL(url); err != nil {
-			t.Errorf("%q is refused: %v", url, err)
-		}
+		expect.OK(t, checkURL(url), url, "is refused:")
 	}
 }

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -225,4 +227,210 @@ func TestDashboard(t *testing.T) {
 	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("no registry") }
 	refuses(operator.Viewing{ID: "alone"}, "--platform")
 	opens(operator.Viewing{ID: "alone", Platform: "one"}, "one")
+}
+
+// knowing is a site whose console knows the platforms and the names of things.
+func knowing(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t)
+	s.console.Names = map[string]func(provider.Tags) []string{
+		"demo": func(t provider.Tags) []string { return []string{s.demo().Name(t)} }}
+	s.console.Platforms = func(context.Context) (map[string]string, error) {
+		return map[string]string{s.caller().Platform: "korifi", "p-other": "sap"}, nil
+	}
+	return s
+}
+
+// ordered orders an instance where a platform says all that it can.
+func (s *site) ordered(id string) {
+	s.Helper()
+	q := s.order(id, "sync")
+	q.OrganizationGUID, q.SpaceGUID, q.Parameters = "o-1", "s-1", nil
+	q.Context = []byte(`{"platform":"cloudfoundry","instance_name":"orders-db","organization_guid":"o-1","space_guid":"s-1",` +
+		`"organization_name":"shop","space_name":"live"}`)
+	expect.Get(s.broker.Provision(s.Context(), q))(s)
+}
+
+// Lists are narrowed to an organization and a space by id and by name, which stand in the record of the instance.
+func TestPlacesAreKnownByNameAndID(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	s.provision("elsewhere", "sync")
+	for _, id := range []string{"one", "elsewhere"} {
+		expect.OK(t, s.bind(id, "b-"+id, "sync", ""))
+	}
+	for _, what := range []operator.What{operator.Instances, operator.Bindings, operator.Operations} {
+		for _, q := range []operator.Query{{Organization: "o-1"}, {Organization: "shop"}, {Space: "s-1"}, {Space: "live"},
+			{Organization: "shop", Space: "s-1"}, {Organization: "shop", Space: "test"}, {Organization: "live"}} {
+			q.What = what
+			rows, _, err := s.console.List(t.Context(), q)
+			want := map[operator.What]int{operator.Instances: 1, operator.Bindings: 1, operator.Operations: 2}[what]
+			if q.Space == "test" || q.Organization == "live" {
+				want = 0
+			}
+			if err != nil || len(rows) != want {
+				t.Errorf("%+v: %d rows, want %d: %v", q, len(rows), want, err)
+			}
+			for _, r := range rows {
+				if r.Instance != "one" || r.Organization != "o-1" || r.SpaceName != "live" {
+					t.Errorf("%+v: it lists %+v", q, r)
+				}
+			}
+		}
+	}
+}
+
+// The list of upgrades is narrowed by names, too.
+func TestUpgradesAreKnownByPlace(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	is := s.console.Catalog
+	s.console.Catalog = func(service, plan string) (catalog.Offering, catalog.Plan, bool) {
+		offering, p, ok := is(service, plan)
+		p.MaintenanceInfo = &catalog.MaintenanceInfo{Version: "9.0.0"}
+		return offering, p, ok
+	}
+	for q, want := range map[operator.Query]int{{Organization: "o-1"}: 1, {Organization: "shop"}: 1, {Space: "live"}: 1,
+		{Organization: "live"}: 0} {
+		if rows, _, err := s.console.Upgrades(t.Context(), q); err != nil || len(rows) != want {
+			t.Errorf("%+v: %d rows, want %d: %v", q, len(rows), want, err)
+		}
+	}
+}
+
+// A former life has the names and the place that it had, whatever instance has its id now.
+func TestAFormerLifeKeepsItsPlace(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	r := s.record(lifecycle.Key{Platform: "p", Instance: "one"})
+	former := kept(r.Key, "former", s.clock.Add(time.Hour))
+	former.Attributes, former.Operation = r.Attributes, r.Operation
+	r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID, r.Attributes.Names = "o-2", "s-2", nil
+	expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(r), ledger.Put(former)))
+	kept, _, err := s.console.Retained(t.Context(), operator.Query{Organization: "shop"})
+	if err != nil || len(kept) != 1 || kept[0].InstanceName != "orders-db" {
+		t.Errorf("retained: %+v %v", kept, err)
+	}
+	for organization, life := range map[string]string{"shop": "former", "o-1": "former", "o-2": ""} {
+		q := operator.Query{What: operator.Operations, Organization: organization}
+		rows, _, err := s.console.List(t.Context(), q)
+		if err != nil || len(rows) != 1 || rows[0].Life != life {
+			t.Errorf("operations in %s: %+v %v", organization, rows, err)
+		}
+	}
+}
+
+func TestAPlatformIsKnownByNameAndID(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	for name, tc := range map[string]struct {
+		reason, given string
+		rows          int
+		refused       bool
+	}{
+		"Name":    {"operators know a platform by its name", "korifi", 1, false},
+		"ID":      {"the id names it, too", s.caller().Platform, 1, false},
+		"Other":   {"a platform may have nothing", "sap", 0, false},
+		"Unknown": {"an empty list would say that it has nothing", "nobody", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: tc.given})
+			if len(rows) != tc.rows || refused(err) != tc.refused {
+				t.Errorf("%s: %d rows, %v", tc.reason, len(rows), err)
+			}
+			if tc.refused {
+				isRefused(t, tc.reason, err, `"nobody": the known ones are korifi, sap`)
+			}
+			for _, r := range rows {
+				expect.Same(t, "the platform is called", "korifi", r.PlatformName)
+			}
+		})
+	}
+	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("access denied") }
+	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: s.caller().Platform})
+	if err != nil || len(rows) != 1 {
+		t.Errorf("without the right to read the platforms: %v %v", rows, err)
+	}
+}
+
+func TestARowTellsWhoseAndWhere(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	s.ordered("two")
+	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, ID: "one"})
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	r := rows[0]
+	want := operator.Row{Organization: "o-1", Space: "s-1", InstanceName: "orders-db", Provider: "demo", Made: s.names()["one"]}
+	expect.Same(t, "the row", want, operator.Row{Organization: r.Organization, Space: r.Space, InstanceName: r.InstanceName,
+		Provider: r.Provider, Made: r.Made})
+	// A list opens all, under the one key.
+	rows, _, err = s.console.List(t.Context(), operator.Query{What: operator.Instances})
+	if err != nil || len(rows) != 2 || rows[0].InstanceName+rows[1].InstanceName != "orders-dborders-db" {
+		t.Errorf("in a list: %+v %v", rows, err)
+	}
+}
+
+// names are those of the things that exist, by the ids of their instances.
+func (s *site) names() map[string][]string {
+	s.Helper()
+	held, _, err := s.console.Inventories["demo"].List(s.Context(), "")
+	expect.OK(s, err)
+	all := map[string][]string{}
+	for _, h := range held {
+		all[h.Tags.Instance+h.Tags.Binding] = []string{h.Name}
+	}
+	return all
+}
+
+func TestOwner(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	expect.OK(t, s.bind("one", "bound", "sync", ""))
+	names := s.names()
+	instance, binding := names["one"][0], names["onebound"][0]
+	lost := s.over() // its records know nothing
+	for name, tc := range map[string]struct {
+		reason, asked string
+		site          *site
+		want, note    string
+	}{
+		"Instance": {"its name derives from the record", instance, s, "one", ""},
+		"Binding":  {"its name derives from the record", binding, s, "onebound", ""},
+		"Stack": {"AWS shows ARNs",
+			"arn:aws:cloudformation:eu-central-1:123456789012:stack/" + instance + "/5f0c", s, "one", ""},
+		"User":   {"a user's ARN has a path", "arn:aws:iam::123456789012:user/longshore/abc/" + binding, s, "onebound", ""},
+		"Key":    {"Valkey's keys have the name in braces", "{" + instance + "}:cart:7", s, "one", ""},
+		"Quoted": {"SQL quotes names", `"` + instance + `"`, s, "one", ""},
+		"Lost":   {"the thing's own label tells", instance, lost, "one", "its label says so, and no record does"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := tc.site.console.Owner(t.Context(), tc.asked)
+			if err != nil || r.Instance+r.Binding != tc.want || !strings.Contains(r.Note, tc.note) {
+				t.Errorf("%s: %+v %v", tc.reason, r, err)
+			}
+		})
+	}
+	isRefused(t, "what is not ours", expect.Err(s.console.Owner(t.Context(), "lsdsomebodyelses")))
+	s.console.Inventories["demo"] = unlisted{}
+	if _, err := s.console.Owner(t.Context(), "lsdsomebodyelses"); err == nil || refused(err) ||
+		!strings.Contains(err.Error(), "start the broker") {
+		t.Errorf("a server that cannot be asked may have it: %v", err)
+	}
+}
+
+type unlisted struct{}
+
+func (unlisted) List(context.Context, string) ([]provider.Holding, string, error) {
+	return nil, "", errors.New("not reached")
+}
+
+// A thing in quarantine is found by its name, too.
+func TestOwnerOfWhatNoRecordHas(t *testing.T) {
+	s, name, _ := enclosed(t)
+	r, err := s.console.Owner(t.Context(), name)
+	if err != nil || r.Instance != "one" || r.State != "quarantined" || r.Life == "" {
+		t.Errorf("%+v %v", r, err)
+	}
 }

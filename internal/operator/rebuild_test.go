@@ -215,9 +215,7 @@ func TestRebuild(t *testing.T) {
 		!slices.Equal(again.Rotate, found.Rotate) || !slices.Equal(again.Parameters, []string{"one", "two"}) {
 		t.Errorf("rebuilt twice: %+v %v", again, err)
 	}
-	if id, err := s.ledger.Identity(t.Context()); err != nil || id.Deployment != "site" {
-		t.Errorf("the table says that it is of %+v, %v", id, err)
-	}
+	expect.Same(t, "the table says that it is of", "site", expect.Get(s.ledger.Identity(t.Context()))(t).Deployment)
 
 	_, plan := testkit.PlanIDs("rotatable")
 	expect.Same(t, "the plan", plan, expect.Get(s.broker.Instance(t.Context(), s.caller(), "one"))(t).PlanID)

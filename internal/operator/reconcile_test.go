@@ -99,7 +99,9 @@ func (h *host) Provision(_ context.Context, in provider.Instance) (provider.Stat
 	return h.step(in, provider.TagsOf(in), false)
 }
 
-func (h *host) Update(ctx context.Context, in provider.Instance) (provider.Status, error) { return h.Provision(ctx, in) }
+func (h *host) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return h.Provision(ctx, in)
+}
 
 func (h *host) Deprovision(_ context.Context, in provider.Instance) (provider.Status, error) {
 	return h.step(in, provider.TagsOf(in), true)

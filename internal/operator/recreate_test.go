@@ -73,17 +73,13 @@ func (s *site) ask(binding, permitted bool) (broker.Result, error) {
 // stillFailed requires that the platform goes on being told of the failure.
 func (s *site) stillFailed(binding bool, token lifecycle.Token) {
 	s.Helper()
-	if again, err := s.ask(binding, true); err != nil || again.Token != token {
-		s.Errorf("asked for again: %+v %v", again, err)
-	}
+	expect.Same(s, "asked for again", token, expect.Get(s.ask(binding, true))(s).Token)
 }
 
 // isMade requires that the platform's repetition finds what is made.
 func (s *site) isMade(binding bool) {
 	s.Helper()
-	if done, err := s.ask(binding, true); err != nil || done.Effect != broker.Done {
-		s.Errorf("the platform's repetition: %+v %v", done, err)
-	}
+	expect.Same(s, "the platform's repetition", broker.Done, expect.Get(s.ask(binding, true))(s).Effect)
 }
 
 func refused(err error) bool {

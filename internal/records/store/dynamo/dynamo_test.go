@@ -16,8 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
@@ -258,9 +256,7 @@ func TestLaggingIndex(t *testing.T) {
 	}
 	// Records that were read before the change are as they were.
 	for _, r := range got {
-		if now, err := s.Get(t.Context(), r.Key); err != nil || cmp.Diff(now, r) != "" {
-			t.Errorf("Due lists record %q as it is no more: %v", r.Sort, err)
-		}
+		expect.Same(t, "what Due lists of "+r.Sort, expect.Get(s.Get(t.Context(), r.Key))(t), r)
 	}
 	if len(got) != 1 || got[0].Sort != "stays" {
 		t.Errorf("Due lists %d records, want the one that stays due", len(got))
