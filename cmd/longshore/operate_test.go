@@ -226,8 +226,7 @@ func httpOf(t *testing.T, handler http.Handler, most int, seen func(net.Conn, ht
 	return l.Addr().String()
 }
 
-// The broker answers a client that has not logged in before its body is there, reads no
-// more of it, and closes the connection.
+// The broker answers a client that has not logged in before its body is there, reads no more of it, and closes the connection.
 func TestBodiesAreNotReadBeforeTheLogin(t *testing.T) {
 	s := mustStart(t, t.TempDir(), "cf", first)
 	address := httpOf(t, s.broker.Handler, maxConnections, nil)

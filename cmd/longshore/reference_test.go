@@ -212,8 +212,7 @@ func parses(m mention) error {
 	return c.ParseFlags(rest)
 }
 
-// Every command line in the documentation and in the program's messages can be
-// typed as it stands.
+// Every command line in the documentation and in the program's messages can be typed as it stands.
 func TestDocumentedCommandLinesExist(t *testing.T) {
 	var all []mention
 	var pages []string

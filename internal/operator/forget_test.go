@@ -92,8 +92,7 @@ func (s *site) tells(user string) (is operator.Erasure) {
 	return is
 }
 
-// used is a site where two users have asked for much, former lives among it, and one operation
-// of each is in progress.
+// used is a site where two users have asked for much, former lives among it, and one operation of each is in progress.
 func used(t *testing.T) (s *site, running lifecycle.Record) {
 	s = newSite(t)
 	s.asks("ann", "provision", "i", "", "sync")
@@ -134,9 +133,8 @@ func (s *site) rest() ledger.Everything {
 	return is
 }
 
-// One user is erased from all that has ended, in every life, and nothing else changes. An
-// operation in progress keeps who asked until it ends, and what comes after is erased by the
-// next run.
+// One user is erased from all that has ended, in every life, and nothing else changes. An operation in progress keeps who asked
+// until it ends, and what comes after is erased by the next run.
 func TestForget(t *testing.T) {
 	s, running := used(t)
 	before, ann, bob := s.rest(), s.tells("ann"), s.tells("bob")

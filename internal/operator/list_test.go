@@ -88,9 +88,9 @@ func TestListsAreRead(t *testing.T) {
 		slices.Sort(names)
 		return names, faults
 	}
-	slow, _, err := s.console.List(t.Context(), operator.Query{What: operator.Operations, State: "running"})
-	if err != nil || len(slow) != 1 {
-		t.Fatal(slow, err)
+	slow := s.rows(s.console.List, operator.Query{What: operator.Operations, State: "running"})
+	if len(slow) != 1 {
+		t.Fatal(slow)
 	}
 	for name, tc := range map[string]struct {
 		reason string
@@ -215,9 +215,8 @@ func TestDashboard(t *testing.T) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()
 		server.ServeHTTP(w, r)
-		if want := pages.InstancePath(lifecycle.Key{Platform: platform, Instance: v.ID}); w.Header().Get("Location") != want {
-			t.Errorf("%+v: the link is answered %d to %q, want %q", v, w.Code, w.Header().Get("Location"), want)
-		}
+		want := pages.InstancePath(lifecycle.Key{Platform: platform, Instance: v.ID})
+		expect.Same(t, fmt.Sprintf("%+v leads to", v), want, w.Header().Get("Location"))
 	}
 	opens(operator.Viewing{ID: "alone"}, "one")
 	opens(operator.Viewing{ID: "both", Platform: "second"}, "two")
@@ -251,6 +250,15 @@ func (s *site) ordered(id string) {
 	expect.Get(s.broker.Provision(s.Context(), q))(s)
 }
 
+// rows are those of a list that is one page: List, Upgrades, Retained or Quarantined of a console.
+func (s *site) rows(list func(context.Context, operator.Query) ([]operator.Row, string, error), q operator.Query) []operator.Row {
+	s.Helper()
+	rows, next, err := list(s.Context(), q)
+	expect.OK(s, err)
+	expect.Same(s, "the next page", "", next)
+	return rows
+}
+
 // Lists are narrowed to an organization and a space by id and by name, which stand in the record of the instance.
 func TestPlacesAreKnownByNameAndID(t *testing.T) {
 	s := knowing(t)
@@ -259,41 +267,30 @@ func TestPlacesAreKnownByNameAndID(t *testing.T) {
 	for _, id := range []string{"one", "elsewhere"} {
 		expect.OK(t, s.bind(id, "b-"+id, "sync", ""))
 	}
-	for _, what := range []operator.What{operator.Instances, operator.Bindings, operator.Operations} {
-		for _, q := range []operator.Query{{Organization: "o-1"}, {Organization: "shop"}, {Space: "s-1"}, {Space: "live"},
-			{Organization: "shop", Space: "s-1"}, {Organization: "shop", Space: "test"}, {Organization: "live"}} {
-			q.What = what
-			rows, _, err := s.console.List(t.Context(), q)
-			want := map[operator.What]int{operator.Instances: 1, operator.Bindings: 1, operator.Operations: 2}[what]
-			if q.Space == "test" || q.Organization == "live" {
-				want = 0
-			}
-			if err != nil || len(rows) != want {
-				t.Errorf("%+v: %d rows, want %d: %v", q, len(rows), want, err)
-			}
-			for _, r := range rows {
-				if r.Instance != "one" || r.Organization != "o-1" || r.SpaceName != "live" {
-					t.Errorf("%+v: it lists %+v", q, r)
-				}
-			}
-		}
-	}
-}
-
-// The list of upgrades is narrowed by names, too.
-func TestUpgradesAreKnownByPlace(t *testing.T) {
-	s := knowing(t)
-	s.ordered("one")
 	is := s.console.Catalog
 	s.console.Catalog = func(service, plan string) (catalog.Offering, catalog.Plan, bool) {
 		offering, p, ok := is(service, plan)
 		p.MaintenanceInfo = &catalog.MaintenanceInfo{Version: "9.0.0"}
 		return offering, p, ok
 	}
-	for q, want := range map[operator.Query]int{{Organization: "o-1"}: 1, {Organization: "shop"}: 1, {Space: "live"}: 1,
-		{Organization: "live"}: 0} {
-		if rows, _, err := s.console.Upgrades(t.Context(), q); err != nil || len(rows) != want {
-			t.Errorf("%+v: %d rows, want %d: %v", q, len(rows), want, err)
+	for q, found := range map[operator.Query]bool{{Organization: "o-1"}: true, {Organization: "shop"}: true, {Space: "s-1"}: true,
+		{Space: "live"}: true, {Organization: "shop", Space: "s-1"}: true, {Organization: "shop", Space: "test"}: false,
+		{Organization: "live"}: false} {
+		for what, want := range map[operator.What]int{operator.Instances: 1, operator.Bindings: 1, operator.Operations: 2, "": 1} {
+			list := s.console.List
+			if q.What = what; what == "" {
+				list = s.console.Upgrades
+			}
+			if !found {
+				want = 0
+			}
+			rows := s.rows(list, q)
+			expect.Same(t, fmt.Sprintf("rows of %+v", q), want, len(rows))
+			for _, r := range rows {
+				if r.Instance != "one" || r.Organization != "o-1" || r.SpaceName != "live" {
+					t.Errorf("%+v: it lists %+v", q, r)
+				}
+			}
 		}
 	}
 }
@@ -307,69 +304,56 @@ func TestAFormerLifeKeepsItsPlace(t *testing.T) {
 	former.Attributes, former.Operation = r.Attributes, r.Operation
 	r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID, r.Attributes.Names = "o-2", "s-2", nil
 	expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(r), ledger.Put(former)))
-	kept, _, err := s.console.Retained(t.Context(), operator.Query{Organization: "shop"})
-	if err != nil || len(kept) != 1 || kept[0].InstanceName != "orders-db" {
-		t.Errorf("retained: %+v %v", kept, err)
+	if kept := s.rows(s.console.Retained, operator.Query{Organization: "shop"}); len(kept) != 1 || kept[0].InstanceName != "orders-db" {
+		t.Errorf("retained: %+v", kept)
 	}
 	for organization, life := range map[string]string{"shop": "former", "o-1": "former", "o-2": ""} {
-		q := operator.Query{What: operator.Operations, Organization: organization}
-		rows, _, err := s.console.List(t.Context(), q)
-		if err != nil || len(rows) != 1 || rows[0].Life != life {
-			t.Errorf("operations in %s: %+v %v", organization, rows, err)
+		rows := s.rows(s.console.List, operator.Query{What: operator.Operations, Organization: organization})
+		if len(rows) != 1 || rows[0].Life != life {
+			t.Errorf("operations in %s: %+v", organization, rows)
 		}
 	}
 }
 
+// A platform is known by name and id. An empty list would say that one that is not known has nothing.
 func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 	s := knowing(t)
 	s.ordered("one")
-	for name, tc := range map[string]struct {
-		reason, given string
-		rows          int
-		refused       bool
-	}{
-		"Name":    {"operators know a platform by its name", "korifi", 1, false},
-		"ID":      {"the id names it, too", s.caller().Platform, 1, false},
-		"Other":   {"a platform may have nothing", "sap", 0, false},
-		"Unknown": {"an empty list would say that it has nothing", "nobody", 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: tc.given})
-			if len(rows) != tc.rows || refused(err) != tc.refused {
-				t.Errorf("%s: %d rows, %v", tc.reason, len(rows), err)
-			}
-			if tc.refused {
-				isRefused(t, tc.reason, err, `"nobody": the known ones are korifi, sap`)
-			}
-			for _, r := range rows {
-				expect.Same(t, "the platform is called", "korifi", r.PlatformName)
-			}
-		})
+	of := func(platform string, want int) {
+		t.Helper()
+		rows := s.rows(s.console.List, operator.Query{What: operator.Instances, Platform: platform})
+		expect.Same(t, "rows of "+platform, want, len(rows))
+		for _, r := range rows {
+			expect.Same(t, "the platform is called", "korifi", r.PlatformName)
+		}
 	}
+	of("korifi", 1)
+	of("p", 1)
+	of("sap", 0)
+	_, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: "nobody"})
+	isRefused(t, "one that is not known", err, `"nobody": the known ones are korifi, sap`)
 	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("access denied") }
-	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: s.caller().Platform})
-	if err != nil || len(rows) != 1 {
-		t.Errorf("without the right to read the platforms: %v %v", rows, err)
-	}
+	rows := s.rows(s.console.List, operator.Query{What: operator.Instances, Platform: "p"})
+	expect.Same(t, "rows without the right to read the platforms", 1, len(rows))
 }
 
 func TestARowTellsWhoseAndWhere(t *testing.T) {
 	s := knowing(t)
 	s.ordered("one")
 	s.ordered("two")
-	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, ID: "one"})
-	if err != nil || len(rows) != 1 {
-		t.Fatal(rows, err)
-	}
-	r := rows[0]
 	want := operator.Row{Organization: "o-1", Space: "s-1", InstanceName: "orders-db", Provider: "demo", Made: s.names()["one"]}
-	expect.Same(t, "the row", want, operator.Row{Organization: r.Organization, Space: r.Space, InstanceName: r.InstanceName,
-		Provider: r.Provider, Made: r.Made})
-	// A list opens all, under the one key.
-	rows, _, err = s.console.List(t.Context(), operator.Query{What: operator.Instances})
-	if err != nil || len(rows) != 2 || rows[0].InstanceName+rows[1].InstanceName != "orders-dborders-db" {
-		t.Errorf("in a list: %+v %v", rows, err)
+	var got []operator.Row
+	for _, r := range s.rows(s.console.List, operator.Query{What: operator.Instances, ID: "one"}) {
+		got = append(got, operator.Row{Organization: r.Organization, Space: r.Space, InstanceName: r.InstanceName,
+			Provider: r.Provider, Made: r.Made})
 	}
+	expect.Same(t, "the row", []operator.Row{want}, got)
+	// A list opens all, under the one key.
+	var names []string
+	for _, r := range s.rows(s.console.List, operator.Query{What: operator.Instances}) {
+		names = append(names, r.InstanceName)
+	}
+	expect.Same(t, "the names in a list", []string{"orders-db", "orders-db"}, names)
 }
 
 // names are those of the things that exist, by the ids of their instances.
@@ -406,10 +390,9 @@ func TestOwner(t *testing.T) {
 		"Lost":   {"the thing's own label tells", instance, lost, "one", "its label says so, and no record does"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := tc.site.console.Owner(t.Context(), tc.asked)
-			if err != nil || r.Instance+r.Binding != tc.want || !strings.Contains(r.Note, tc.note) {
-				t.Errorf("%s: %+v %v", tc.reason, r, err)
-			}
+			r := expect.Get(tc.site.console.Owner(t.Context(), tc.asked))(t)
+			expect.Same(t, tc.reason, tc.want, r.Instance+r.Binding)
+			expect.Says(t, tc.reason, r.Note, tc.note)
 		})
 	}
 	isRefused(t, "what is not ours", expect.Err(s.console.Owner(t.Context(), "lsdsomebodyelses")))
@@ -429,8 +412,7 @@ func (unlisted) List(context.Context, string) ([]provider.Holding, string, error
 // A thing in quarantine is found by its name, too.
 func TestOwnerOfWhatNoRecordHas(t *testing.T) {
 	s, name, _ := enclosed(t)
-	r, err := s.console.Owner(t.Context(), name)
-	if err != nil || r.Instance != "one" || r.State != "quarantined" || r.Life == "" {
-		t.Errorf("%+v %v", r, err)
+	if r := expect.Get(s.console.Owner(t.Context(), name))(t); r.Instance != "one" || r.State != "quarantined" || r.Life == "" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -22,8 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
-// A host is a provider with one server, which can be restored. What it makes is done
-// at once.
+// A host is a provider with one server, which can be restored. What it makes is done at once.
 type host struct {
 	server
 	// dieAt counts down the effects on the server and in the records: at zero, the one
@@ -251,8 +250,7 @@ func TestReconcile(t *testing.T) {
 	expect.Same(t, "servers of the provider", 1, len(expect.Get(s.console.Reconcile(t.Context(), operator.Scope{Provider: "demo"}))(t)))
 }
 
-// Wherever a run ends, no operation goes on before each login that no binding owns is
-// locked, and the next run comes to the end.
+// Wherever a run ends, no operation goes on before each login that no binding owns is locked, and the next run comes to the end.
 func TestReconcileDies(t *testing.T) {
 	for _, line := range []string{"one", "two"} {
 		for at := 1; ; at++ {
@@ -324,8 +322,7 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 	}
 }
 
-// A login that is back is locked also where its id is being bound again: that binding has
-// another login.
+// A login that is back is locked also where its id is being bound again: that binding has another login.
 func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 	s, h := restored(t, "one")
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "removed"}
@@ -340,8 +337,7 @@ func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 	}
 }
 
-// Reconcile shuts an instance that is kept out of use and that the restore has opened, until its
-// date.
+// Reconcile shuts an instance that is kept out of use and that the restore has opened, until its date.
 func TestReconcileShutsWhatIsKept(t *testing.T) {
 	h := newHost()
 	s := newHosted(t, h, nil)
@@ -418,8 +414,7 @@ func TestReconcileAgainstALivingCopy(t *testing.T) {
 	}
 }
 
-// Records that are from a backup are completed from a server that went on, and nothing
-// there is locked.
+// Records that are from a backup are completed from a server that went on, and nothing there is locked.
 func TestRebuildOfOldRecordsTakesTheServerOver(t *testing.T) {
 	_, restored, h := copies(t)
 	restored.console.Inventories["demo"] = restored.guarded(h)

@@ -37,8 +37,7 @@ func (f *full) Bind(ctx context.Context, in provider.Binding) (provider.Status, 
 	return f.Provider.Bind(ctx, in)
 }
 
-// failing is a site where something has failed asynchronously: an instance "i",
-// or, on one, a binding "b".
+// failing is a site where something has failed asynchronously: an instance "i", or, on one, a binding "b".
 func failing(t *testing.T, binding bool) (s *site, f *full, token lifecycle.Token) {
 	t.Helper()
 	s = newSite(t)
@@ -103,8 +102,7 @@ func each(t *testing.T, test func(t *testing.T, binding bool)) {
 	t.Run("Binding", func(t *testing.T) { test(t, true) })
 }
 
-// An operator has what failed created once more: the platform's next repetition
-// finds it.
+// An operator has what failed created once more: the platform's next repetition finds it.
 func TestRecreate(t *testing.T) {
 	each(t, func(t *testing.T, binding bool) {
 		s, f, failed := failing(t, binding)
@@ -128,8 +126,7 @@ func TestRecreate(t *testing.T) {
 	})
 }
 
-// Retry of a failed creation removes what is left of it, and says so; the
-// platform goes on being told that it failed (PROV-30).
+// Retry of a failed creation removes what is left of it, and says so; the platform goes on being told that it failed (PROV-30).
 func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 	each(t, func(t *testing.T, binding bool) {
 		s, f, failed := failing(t, binding)
@@ -145,9 +142,9 @@ func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 		if binding {
 			what = operator.Bindings
 		}
-		rows, _, err := s.console.List(t.Context(), operator.Query{What: what, State: string(lifecycle.Deleted)})
-		if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Note, "it is told that the creation failed") {
-			t.Errorf("%+v %v", rows, err)
+		rows := s.rows(s.console.List, operator.Query{What: what, State: string(lifecycle.Deleted)})
+		if len(rows) != 1 || !strings.Contains(rows[0].Note, "it is told that the creation failed") {
+			t.Errorf("%+v", rows)
 		}
 		f.noRoom = false
 		_, err = s.console.Recreate(t.Context(), failed.String())
@@ -160,8 +157,7 @@ func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 	})
 }
 
-// Recreate refuses what was ordered with parameters or a secret that are lost: something
-// else would be made.
+// Recreate refuses what was ordered with parameters or a secret that are lost: something else would be made.
 func TestRecreateNeedsWhatIsLost(t *testing.T) {
 	each(t, func(t *testing.T, binding bool) {
 		s, _, failed := failing(t, binding)
@@ -207,8 +203,7 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 	}
 }
 
-// An instance that is created again is found in the target where it was to be, also once
-// that target has left the settings.
+// An instance that is created again is found in the target where it was to be, also once that target has left the settings.
 func TestRecreateInATarget(t *testing.T) {
 	s, _, failed := failing(t, false)
 	key := lifecycle.Key{Platform: "p", Instance: "i"}

@@ -17,8 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
-// An operator allows that what is retained is given back, and learns what is to be
-// ordered for it: that works.
+// An operator allows that what is retained is given back, and learns what is to be ordered for it: that works.
 func TestUndelete(t *testing.T) {
 	s := newSite(t)
 	order := func(id, parameters string) error {
@@ -39,9 +38,7 @@ func TestUndelete(t *testing.T) {
 	again := expect.Get(s.console.Undelete(t.Context(), operator.Undeletion{ID: handle}))(t)
 	expect.Same(t, "the life that is allowed again", out.Kept.Life, again.Kept.Life)
 	expect.OK(t, order("new", `{"`+out.Parameter+`":"`+handle+`"}`))
-	if page, _, err := s.console.Retained(t.Context(), operator.Query{}); err != nil || len(page) != 0 {
-		t.Errorf("given back, and on record: %+v %v", page, err)
-	}
+	expect.Same(t, "what is on record once it is given back", 0, len(s.rows(s.console.Retained, operator.Query{})))
 	isRefused(t, "giving it back twice", expect.Err(s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"})))
 }
 
@@ -80,15 +77,14 @@ func TestUndeleteIsRefused(t *testing.T) {
 	expect.Get(s.console.Undelete(t.Context(), operator.Undeletion{ID: "twice@2"}))(t)
 }
 
-// A rebuild from what exists alone finds what is retained, and never takes it for the
-// instance, which is deleted.
+// A rebuild from what exists alone finds what is retained, and never takes it for the instance, which is deleted.
 func TestRebuildOfWhatIsRetained(t *testing.T) {
 	before := newSite(t)
 	before.provision("i", "retained")
 	expect.OK(t, before.delete("i", ""))
-	was, _, err := before.console.Retained(t.Context(), operator.Query{})
-	if err != nil || len(was) != 1 {
-		t.Fatal(was, err)
+	was := before.rows(before.console.Retained, operator.Query{})
+	if len(was) != 1 {
+		t.Fatal(was)
 	}
 	s := before.over()
 	s.clock = before.clock.Add(time.Hour)
@@ -96,10 +92,10 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 	if err != nil || len(out.Retained) != 1 || len(out.Instances)+len(out.Unknown)+len(out.Gone)+out.Restless != 0 {
 		t.Fatalf("%+v %v", out, err)
 	}
-	is, _, err := s.console.Retained(t.Context(), operator.Query{})
-	if err != nil || len(is) != 1 || is[0].Instance != "i" || is[0].Life != was[0].Life || is[0].Plan != "retained" ||
+	is := s.rows(s.console.Retained, operator.Query{})
+	if len(is) != 1 || is[0].Instance != "i" || is[0].Life != was[0].Life || is[0].Plan != "retained" ||
 		!slices.Equal(is[0].Made, was[0].Made) || is[0].Kept.Until.Before(s.clock.Add(lifecycle.QuarantineTime)) {
-		t.Errorf("%+v, and was %+v: %v", is, was, err)
+		t.Errorf("%+v, and was %+v", is, was)
 	}
 	isRefused(t, "what was ordered nobody knows where", expect.Err(s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"})))
 	again := expect.Get(s.console.Undelete(t.Context(), operator.Undeletion{ID: "i", Organization: "o", Space: "s"}))(t)
@@ -143,9 +139,7 @@ func TestAFormerLifeIsListedAsSuch(t *testing.T) {
 	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life), ledger.Put(gone))))
 	lives := func(state string) (lives []string) {
 		t.Helper()
-		rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, State: state})
-		expect.OK(t, err)
-		for _, r := range rows {
+		for _, r := range s.rows(s.console.List, operator.Query{What: operator.Instances, State: state}) {
 			lives = append(lives, r.Life)
 		}
 		slices.Sort(lives)
@@ -153,16 +147,13 @@ func TestAFormerLifeIsListedAsSuch(t *testing.T) {
 	}
 	for state, want := range map[string][]string{"": {"", "earlier"}, "quarantined": {"before"},
 		"deleting": {"earlier"}, "ready": {""}} {
-		if got := lives(state); !slices.Equal(got, want) {
-			t.Errorf("in state %q there are the lives %q, want %q", state, got, want)
-		}
+		expect.Same(t, "lives in state "+state, want, lives(state))
 	}
 	expect.Same(t, "the life of what has the id", "", expect.Get(s.console.Instance(t.Context(), "", "i"))(t).Key.Life)
 }
 
-// Lists of the reaper's records go around what is damaged: they name each such record, and
-// give the rest, with the name of the platform as the operator knows it. What names a thing
-// that can be read finds it.
+// Lists of the reaper's records go around what is damaged: they name each such record, and give the rest, with the name of the
+// platform as the operator knows it. What names a thing that can be read finds it.
 func TestAListGoesAroundADamagedRecord(t *testing.T) {
 	now := testkit.Epoch
 	s := knowing(t)
@@ -255,9 +246,9 @@ func TestAnOperatorReleasesAThing(t *testing.T) {
 		isRefused(t, "release of "+again, expect.Err(s.console.Release(t.Context(), again)))
 	}
 	for state, listed := range map[string]int{"": 1, "released": 1, "ready": 0} {
-		page, next, err := s.console.Quarantined(t.Context(), operator.Query{State: state})
-		if err != nil || next != "" || len(page) != listed || listed > 0 && page[0].State != "released" {
-			t.Errorf("listed by the state %q: %+v %q %v", state, page, next, err)
+		page := s.rows(s.console.Quarantined, operator.Query{State: state})
+		if len(page) != listed || listed > 0 && page[0].State != "released" {
+			t.Errorf("listed by the state %q: %+v", state, page)
 		}
 	}
 }

@@ -32,8 +32,7 @@ var inputs = Options{NewID: newID}
 
 func newID() string { return rand.Text()[:lifecycle.OperationIDLength] }
 
-// filled is a data folder with instances and bindings, of which each holds
-// something sealed.
+// filled is a data folder with instances and bindings, of which each holds something sealed.
 func filled(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -76,8 +75,7 @@ func flip(t *testing.T, dir string) {
 	expect.OK(t, os.WriteFile(path, key, 0o600))
 }
 
-// opens requires that the folder opens and all that is sealed in it, and gives
-// how much that is.
+// opens requires that the folder opens and all that is sealed in it, and gives how much that is.
 func opens(t *testing.T, dir string) int {
 	t.Helper()
 	f := expect.Get(Open(dir, inputs))(t)
@@ -90,8 +88,7 @@ func opens(t *testing.T, dir string) int {
 	return sealed
 }
 
-// refused requires that the folder does not open, that this changes nothing,
-// and that it is said what to do.
+// refused requires that the folder does not open, that this changes nothing, and that it is said what to do.
 func refused(t *testing.T, dir string) {
 	t.Helper()
 	before := contents(t, dir)
@@ -128,8 +125,7 @@ func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 	return found
 }
 
-// consoleOf is the console of a folder on which no broker runs, and whose provider keeps
-// nothing.
+// consoleOf is the console of a folder on which no broker runs, and whose provider keeps nothing.
 func consoleOf(f *Folder) *operator.Console {
 	offered := testkit.Demo()
 	return operator.New(operator.Options{Records: ledger.New(f.Records, newID), Catalog: offered.Plan,
@@ -137,8 +133,7 @@ func consoleOf(f *Folder) *operator.Console {
 		OperationTimeout: time.Hour, Damaged: f.Damaged, Rebuilt: f.Rebuilt, Lost: func(string) {}})
 }
 
-// A folder does not open with a key that is not its own; with its own again it does,
-// and nothing is lost.
+// A folder does not open with a key that is not its own; with its own again it does, and nothing is lost.
 func TestAnotherKeyIsRefused(t *testing.T) {
 	dir := filled(t)
 	flip(t, dir)
@@ -173,8 +168,7 @@ func otherCheck(t *testing.T, dir string) {
 	expect.OK(t, writeJSON(filepath.Join(dir, fileMarker), mark))
 }
 
-// Where the check value alone is another's, a rebuild keeps the key and all that it
-// opens, and gives up the rest alone.
+// Where the check value alone is another's, a rebuild keeps the key and all that it opens, and gives up the rest alone.
 func TestAnotherCheckValue(t *testing.T) {
 	dir := filled(t)
 	f := expect.Get(Open(dir, inputs))(t)
@@ -203,8 +197,7 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 	expect.Same(t, "sealed values that open", 6, opens(t, dir))
 }
 
-// Where the sealed values cannot be counted, the key is not blamed: no message tells the operator
-// to give them up.
+// Where the sealed values cannot be counted, the key is not blamed: no message tells the operator to give them up.
 func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 	dir := filled(t)
 	f := expect.Get(Open(dir, inputs))(t)
@@ -323,8 +316,7 @@ func TestARebuildFindsDamagedRecords(t *testing.T) {
 	expect.Same(t, "files that are set aside", 1, len(aside))
 }
 
-// A folder that a later version wrote is sound: nothing calls it damaged, and no rebuild sets
-// its files aside.
+// A folder that a later version wrote is sound: nothing calls it damaged, and no rebuild sets its files aside.
 func TestAFolderOfALaterVersion(t *testing.T) {
 	for name, later := range map[string]func(t *testing.T, dir string){
 		"Marker": func(t *testing.T, dir string) {

@@ -106,8 +106,7 @@ func TestAMethodThatTheBrokerDoesNotKnow(t *testing.T) {
 	}
 }
 
-// A backup comes as it is written. One that ends in an error, or breaks off, is not taken
-// for whole.
+// A backup comes as it is written. One that ends in an error, or breaks off, is not taken for whole.
 func TestBackupsStream(t *testing.T) {
 	read := make(chan struct{})
 	save := func(_ context.Context, wish backup.Wish, to io.Writer) error {

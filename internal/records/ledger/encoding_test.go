@@ -70,8 +70,7 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	expect.Never(t, "the body", body, "colour")
 }
 
-// A record of a kind that only a newer program knows hides nothing else, and
-// is dropped when it expires.
+// A record of a kind that only a newer program knows hides nothing else, and is dropped when it expires.
 func TestDueOfAnUnknownKind(t *testing.T) {
 	s := newStore(t)
 	l := over(s)

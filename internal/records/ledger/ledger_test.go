@@ -318,8 +318,7 @@ func (l lacking) List(ctx context.Context, partition, prefix, after string, limi
 	return page, errors.Join(err, store.ErrUnreadable)
 }
 
-// A deprovision stops where a listing has left a record out: the binding that is not listed
-// would be left behind.
+// A deprovision stops where a listing has left a record out: the binding that is not listed would be left behind.
 func TestADecisionStopsWhereARecordWasLeftOut(t *testing.T) {
 	l := ledger.New(lacking{memory.New()}, func() string { return "w" })
 	next, _, err := l.NextBinding(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, "")
@@ -332,8 +331,7 @@ func TestADecisionStopsWhereARecordWasLeftOut(t *testing.T) {
 	}
 }
 
-// Conflicts are met again and again until none is met, another error comes, or
-// the time is over.
+// Conflicts are met again and again until none is met, another error comes, or the time is over.
 func TestAgain(t *testing.T) {
 	conflict, broken := fmt.Errorf("committing: %w", ledger.ErrConflict), errors.New("broken")
 	tests := map[string]struct {

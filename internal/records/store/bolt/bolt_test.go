@@ -72,8 +72,7 @@ func fixture(partition, sort string) store.Record {
 		Expires: due.Truncate(time.Second).Add(time.Hour), Body: bytes.Repeat([]byte(sort), 10)}
 }
 
-// fill commits n records of all sizes in a few partitions, and returns them
-// as they are stored, by key.
+// fill commits n records of all sizes in a few partitions, and returns them as they are stored, by key.
 func fill(t *testing.T, s *bolt.Store, n int) map[store.Key]store.Record {
 	t.Helper()
 	stored := map[store.Key]store.Record{}
@@ -348,8 +347,7 @@ func TestTheTimeOfTheLastCommit(t *testing.T) {
 	near("the clock went on", closed(clock), now)
 }
 
-// Reread spares a caller the body of a record that it has read, and gives all of one of
-// another version or writer.
+// Reread spares a caller the body of a record that it has read, and gives all of one of another version or writer.
 func TestReread(t *testing.T) {
 	s := open(t, newPath(t))
 	r := fixture("partition", "sort")
@@ -380,8 +378,7 @@ func TestReread(t *testing.T) {
 	}
 }
 
-// Reread is never older than the last commit that was answered, however many read the record
-// while it is written.
+// Reread is never older than the last commit that was answered, however many read the record while it is written.
 func TestRereadSeesEachCommit(t *testing.T) {
 	s := open(t, newPath(t))
 	r := fixture("partition", "sort")

@@ -53,8 +53,7 @@ func TestCheckBesideCommits(t *testing.T) {
 	expect.OK(t, s.Commit(t.Context(), store.Put(fixture("partition 0", "after"))))
 }
 
-// Damage that nobody has met stops all changes and backups before the next start. What is
-// whole can be read.
+// Damage that nobody has met stops all changes and backups before the next start. What is whole can be read.
 func TestCheckStopsChanges(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
@@ -163,8 +162,7 @@ func TestDamageInAGroup(t *testing.T) {
 	expect.Same(t, "the version of what was refused", 1, expect.Get(s.Get(t.Context(), bad.Key))(t).Version)
 }
 
-// A snapshot is a whole store file of the same identity, with what was committed
-// before, while others commit.
+// A snapshot is a whole store file of the same identity, with what was committed before, while others commit.
 func TestSnapshot(t *testing.T) {
 	s := open(t, newPath(t))
 	want := fill(t, s, 300)

@@ -31,8 +31,7 @@ type sample struct {
 	records  map[store.Key]store.Record
 }
 
-// newSample makes a file with pages of every kind: branches, leaves of small
-// records, records over several pages, and free pages.
+// newSample makes a file with pages of every kind: branches, leaves of small records, records over several pages, and free pages.
 func newSample(t *testing.T) sample {
 	t.Helper()
 	path := newPath(t)
@@ -56,10 +55,8 @@ func newSample(t *testing.T) sample {
 	return sm
 }
 
-// verify opens a file that may be damaged, and reports whether Check finds it so.
-// Every answer of a damaged file is right or ErrDamaged: no record is ever missing
-// or another. Where Check finds nothing, everything is there. If so asked, it also
-// commits.
+// verify opens a file that may be damaged, and reports whether Check finds it so. Every answer of a damaged file is right or
+// ErrDamaged: no record is ever missing or another. Where Check finds nothing, everything is there. If so asked, it also commits.
 func (sm sample) verify(t *testing.T, what, path string, file []byte, commits bool) (isDamaged bool) {
 	t.Helper()
 	sound := !sm.check(t, what, path, file)
@@ -263,8 +260,7 @@ func noise(random *rand.Rand, b []byte) {
 	}
 }
 
-// TestDamagedWhileOpen spoils the file behind an open store: each call is
-// right or fails, and none panics or hangs.
+// TestDamagedWhileOpen spoils the file behind an open store: each call is right or fails, and none panics or hangs.
 func TestDamagedWhileOpen(t *testing.T) {
 	sm := newSample(t)
 	size, pages := sm.pageSize, len(sm.file)/sm.pageSize
@@ -419,8 +415,7 @@ func oneBad(t *testing.T) (path string, whole map[store.Key]store.Record, bad st
 	return path, whole, broken.Key
 }
 
-// A damaged record takes no other with it out of a listing of everything, or of what is
-// due; the listing names it.
+// A damaged record takes no other with it out of a listing of everything, or of what is due; the listing names it.
 func TestListingsGoAroundDamage(t *testing.T) {
 	path, whole, bad := oneBad(t)
 	s := open(t, path)
@@ -482,8 +477,7 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
-// However a file is damaged, nothing is salvaged that was not written, and what is
-// salvaged is a sound file.
+// However a file is damaged, nothing is salvaged that was not written, and what is salvaged is a sound file.
 func TestSalvageOfGarbage(t *testing.T) {
 	sm := newSample(t)
 	random := rand.New(rand.NewPCG(7, 8))

@@ -48,8 +48,7 @@ func TestWaitingCommitsShareATransaction(t *testing.T) {
 	expect.Same(t, "records", 64, len(expect.Get(s.List(t.Context(), "partition", "", "", 0))(t).Records))
 }
 
-// Each set of a group is checked as a whole against the sets before it, and is
-// then written as a whole.
+// Each set of a group is checked as a whole against the sets before it, and is then written as a whole.
 func TestAGroupIsCheckedInOrder(t *testing.T) {
 	s := open(t, newPath(t))
 	a, b := fixture("partition", "a"), fixture("partition", "b")
@@ -79,8 +78,7 @@ func TestAGroupIsCheckedInOrder(t *testing.T) {
 	expect.Same(t, "the last writer", "the second", expect.Get(s.Get(t.Context(), a.Key))(t).Writer)
 }
 
-// Where the disk fails, nobody is told of a conflict: it may have been one with
-// a set that is not on the disk.
+// Where the disk fails, nobody is told of a conflict: it may have been one with a set that is not on the disk.
 func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 	path := newPath(t)
 	s := expect.Get(bolt.Open(path))(t)
@@ -162,8 +160,7 @@ func TestADiskThatHangs(t *testing.T) {
 	expect.Get(s.Get(t.Context(), r.Key))(t)
 }
 
-// After a commit that the disk did not keep, nothing is answered from the file: what
-// it says now may not be on the disk.
+// After a commit that the disk did not keep, nothing is answered from the file: what it says now may not be on the disk.
 func TestADiskThatFails(t *testing.T) {
 	path := newPath(t)
 	var s *bolt.Store

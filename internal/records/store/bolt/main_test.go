@@ -15,8 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// The tests start themselves again as another process, which plays a role
-// with the store at a path.
+// The tests start themselves again as another process, which plays a role with the store at a path.
 const (
 	roleVariable = "BOLT_TEST_ROLE"
 	pathVariable = "BOLT_TEST_PATH"
@@ -49,9 +48,8 @@ func hold(path string) error {
 	return s.Close()
 }
 
-// writeForEver commits from several goroutines and names each commit that was
-// answered, until it is killed. Each commit adds a record to the writer's own
-// and counts it in the writer's first.
+// writeForEver commits from several goroutines and names each commit that was answered, until it is killed. Each commit adds a
+// record to the writer's own and counts it in the writer's first.
 func writeForEver(path string) error {
 	s, err := bolt.Open(path)
 	if err != nil {

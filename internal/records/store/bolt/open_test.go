@@ -156,8 +156,7 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 	expect.OK(t, <-opened, "a store that was let go of in time:")
 }
 
-// TestFirstOpensTogether: whoever makes the file first, nobody replaces it
-// after a record was committed to it.
+// TestFirstOpensTogether: whoever makes the file first, nobody replaces it after a record was committed to it.
 func TestFirstOpensTogether(t *testing.T) {
 	path := newPath(t)
 	var mu sync.Mutex

@@ -212,8 +212,7 @@ func TestAFullShardStarvesNoOther(t *testing.T) {
 	for batch := range slices.Chunk(full, store.MaxChanges) {
 		expect.OK(t, s.other.Commit(t.Context(), batch...))
 	}
-	// Each minute there is time for two pages, and nothing is done about the
-	// records of shard 0.
+	// Each minute there is time for two pages, and nothing is done about the records of shard 0.
 	read := map[store.Key]bool{}
 	for minute := range dynamo.Shards {
 		now, cursor := due.Add(time.Duration(minute)*time.Minute), ""
@@ -352,8 +351,7 @@ func (p *partial) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInp
 	return out, nil
 }
 
-// Together, changes may be more than DynamoDB takes. The suite of all stores
-// cannot ask for that.
+// Together, changes may be more than DynamoDB takes. The suite of all stores cannot ask for that.
 func TestTooLarge(t *testing.T) {
 	s := newStand(t)
 	var changes []store.Change
@@ -443,8 +441,7 @@ func TestConsistentReads(t *testing.T) {
 	expect.Same(t, "which reads are consistent", want, got)
 }
 
-// spoilt is a table of three items, of which somebody has spoilt the second. It
-// answers each reading with all of them.
+// spoilt is a table of three items, of which somebody has spoilt the second. It answers each reading with all of them.
 type spoilt struct {
 	dynamo.API
 	items []map[string]types.AttributeValue
@@ -485,8 +482,7 @@ func (s spoilt) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Opt
 	}}, nil
 }
 
-// A record that cannot be read takes no other with it out of what is listed, and is
-// named.
+// A record that cannot be read takes no other with it out of what is listed, and is named.
 func TestARecordThatCannotBeRead(t *testing.T) {
 	s := dynamo.New(newSpoilt(), "table", dynamo.Options{})
 	before := time.Unix(dynamo.Shards*60, 0) // a listing that begins with the first shard

@@ -151,9 +151,8 @@ func refusedTests() map[string]faultTest {
 	}
 }
 
-// TestFaults has what the emulator never does by itself: lost answers, collisions of
-// transactions, throttling. Each test commits one change, or that change and others, of a
-// record at version 1.
+// TestFaults has what the emulator never does by itself: lost answers, collisions of transactions, throttling. Each test commits
+// one change, or that change and others, of a record at version 1.
 func TestFaults(t *testing.T) {
 	tests := unansweredTests()
 	maps.Copy(tests, refusedTests())

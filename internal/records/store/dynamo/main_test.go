@@ -29,8 +29,7 @@ type wire struct {
 	under aws.HTTPClient
 	mu    sync.Mutex
 	calls map[string]int
-	// meet decides what becomes of the nth call of a kind, counted from 1.
-	// Nil, or the answer nil, lets it pass.
+	// meet decides what becomes of the nth call of a kind, counted from 1. Nil, or the answer nil, lets it pass.
 	meet func(call string, n int, r *http.Request) event
 }
 
@@ -52,8 +51,7 @@ func lost(pass func() (*http.Response, error)) (*http.Response, error) {
 // dropped: it never arrives.
 func dropped(func() (*http.Response, error)) (*http.Response, error) { return nil, errNetwork }
 
-// refused: it is answered with an error and not done. More is what the error
-// has beside its code.
+// refused: it is answered with an error and not done. More is what the error has beside its code.
 func refused(status int, code, more string) event {
 	return func(func() (*http.Response, error)) (*http.Response, error) {
 		body := fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"made by the test"%s}`, code, more)

@@ -91,8 +91,7 @@ func (c *counting) Decrypt(ctx context.Context,
 
 var label = vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, Member: vault.Grant}
 
-// By itself, each value costs one call to seal and one to open, for its record; what
-// is secret goes into none of them.
+// By itself, each value costs one call to seal and one to open, for its record; what is secret goes into none of them.
 func TestCalls(t *testing.T) {
 	client, key := &counting{Client: newClient(t)}, newKey(t)
 	v := kms.New(client, key)
