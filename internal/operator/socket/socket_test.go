@@ -82,14 +82,9 @@ func TestOutcomesPass(t *testing.T) {
 
 // Only the folder's owner reaches the broker.
 func TestOnlyTheOwnerReachesIt(t *testing.T) {
-	info, err := os.Stat(listening(t, nil, nil))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket has mode %v: %v", info.Mode(), err)
-	}
-}
-
-func TestNobodyAnswers(t *testing.T) {
-	if socket.Dial(filepath.Join(t.TempDir(), "s")).Answers(t.Context()) {
+	path := listening(t, nil, nil)
+	expect.Same(t, "the socket's mode", 0o600, expect.Get(os.Stat(path))(t).Mode().Perm())
+	if socket.Dial(path + "-of-nobody").Answers(t.Context()) {
 		t.Error("nobody listens, and a broker runs")
 	}
 }
@@ -101,9 +96,7 @@ func TestAMethodThatTheBrokerDoesNotKnow(t *testing.T) {
 		return nil, nil
 	}, nil)
 	_, err := socket.Dial(path).Call(t.Context(), "fly", nil)
-	if err == nil || !strings.Contains(err.Error(), `does not know "fly": it is of another version`) {
-		t.Errorf("it says %v", err)
-	}
+	expect.Says(t, "the error", fmt.Sprint(err), `does not know "fly": it is of another version`)
 }
 
 // A backup comes as it is written. One that ends in an error, or breaks off, is not taken for whole.
@@ -126,20 +119,16 @@ func TestBackupsStream(t *testing.T) {
 	}
 	client := socket.Dial(listening(t, nil, save))
 	got := &reader{first: read}
-	if err := client.Backup(t.Context(), backup.Wish{Instance: "one"}, got); err != nil || got.String() != "first one, last" {
-		t.Errorf("it gave %q: %v", got, err)
-	}
+	expect.OK(t, client.Backup(t.Context(), backup.Wish{Instance: "one"}, got))
+	expect.Same(t, "it gave", "first one, last", got.String())
 	if err := client.Backup(t.Context(), backup.Wish{Platform: "refuses"}, io.Discard); !errors.As(err, new(*operator.Refusal)) {
 		t.Errorf("refused: %v", err)
 	}
 	err := client.Backup(t.Context(), backup.Wish{Platform: "breaks"}, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "cut off") {
-		t.Errorf("broken off: %v", err)
-	}
+	expect.Says(t, "broken off", fmt.Sprint(err), "cut off")
 	err = client.Backup(t.Context(), backup.Wish{Instance: "one"}, full{})
-	if !errors.Is(err, errFull) || strings.Contains(err.Error(), "broker") {
-		t.Errorf("where nothing more can be written: %v", err)
-	}
+	expect.Fails(t, "where nothing more can be written", errFull, err)
+	expect.Never(t, "where nothing more can be written", fmt.Sprint(err), "broker")
 }
 
 var errFull = errors.New("no space left on device")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -88,18 +87,6 @@ func TestDueOfAnUnknownKind(t *testing.T) {
 		if d.Record != nil || d.Inventory != nil || !d.Expires.IsZero() && !d.Expires.Equal(expires) {
 			t.Errorf("%+v", d)
 		}
-	}
-}
-
-// A record that a version before the first release wrote is refused with one sentence.
-func TestOldRecordsAreRefused(t *testing.T) {
-	s := newStore(t)
-	key := store.Key{Partition: "I#p#i", Sort: "INSTANCE"}
-	expect.OK(t, s.Commit(t.Context(), store.Put(store.Record{Key: key, Body: []byte(`{"state":"ready"}`)})))
-	_, err := over(s).Record(t.Context(), instance, epoch)
-	says := `record "I#p#i" "INSTANCE" is of a version before the first release, which this program does not read: give it a new table`
-	if !errors.Is(err, ledger.ErrUnreadable) || !strings.HasPrefix(err.Error(), says) {
-		t.Errorf("%v", err)
 	}
 }
 

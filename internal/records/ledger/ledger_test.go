@@ -255,9 +255,7 @@ func TestCommitsThatGoWrong(t *testing.T) {
 			expect.OK(t, over(s).Commit(context.Background(), put(0)))
 			tc.store.Store = s
 			err := ledger.New(&tc.store, func() string { return "mine" }).Commit(context.Background(), put(tc.version))
-			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
-				t.Errorf("%s: %v, want %v", tc.reason, err, tc.want)
-			}
+			expect.Fails(t, tc.reason, tc.want, err)
 		})
 	}
 }
@@ -304,9 +302,17 @@ func TestDamagedRecordsDoNotHideOthers(t *testing.T) {
 	if len(due) != 1 || due[0].Record.Key.Instance != "a" || err == nil || !strings.Contains(err.Error(), "run a newer one") {
 		t.Errorf("due %v: %v", due, err)
 	}
-	if _, err := l.Record(ctx, lifecycle.Key{Platform: "p", Instance: "c"}, epoch); err == nil ||
-		!strings.Contains(err.Error(), "encoding 2") {
-		t.Errorf("a record of a newer program was read: %v", err)
+	// One of a newer program is refused, and with one sentence one of a version before the first release.
+	expect.OK(t, s.Commit(ctx, store.Put(store.Record{Key: store.Key{Partition: "I#p#i", Sort: "INSTANCE"},
+		Body: []byte(`{"state":"ready"}`)})))
+	for key, says := range map[lifecycle.Key]string{
+		{Platform: "p", Instance: "c"}: "encoding 2",
+		instance: `record "I#p#i" "INSTANCE" is of a version before the first release, which this program does not read: ` +
+			`give it a new table`,
+	} {
+		_, err := l.Record(ctx, key, epoch)
+		expect.Fails(t, key.Instance, ledger.ErrUnreadable, err)
+		expect.Says(t, key.Instance, fmt.Sprint(err), says)
 	}
 }
 
@@ -322,12 +328,11 @@ func (l lacking) List(ctx context.Context, partition, prefix, after string, limi
 func TestADecisionStopsWhereARecordWasLeftOut(t *testing.T) {
 	l := ledger.New(lacking{memory.New()}, func() string { return "w" })
 	next, _, err := l.NextBinding(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, "")
-	if next != nil || !errors.Is(err, store.ErrUnreadable) {
-		t.Errorf("the next binding is %+v: %v", next, err)
-	}
+	expect.Fails(t, "the next binding", store.ErrUnreadable, err)
 	use, err := l.NextTargetUse(t.Context(), lifecycle.TargetUse{}, false)
-	if use != nil || !errors.Is(err, store.ErrUnreadable) {
-		t.Errorf("the next use of a target is %+v: %v", use, err)
+	expect.Fails(t, "the next use of a target", store.ErrUnreadable, err)
+	if next != nil || use != nil {
+		t.Errorf("the next binding is %+v, the next use %+v", next, use)
 	}
 }
 
@@ -357,10 +362,9 @@ func TestAgain(t *testing.T) {
 				}
 				return tc.meets[min(tries, len(tc.meets))-1]
 			})
-			if !errors.Is(err, tc.want) || tries != tc.tries {
-				t.Errorf("%s: %v after %d tries, want %v after %d", tc.reason, err, tries, tc.want, tc.tries)
-			}
 			cancel()
+			expect.Fails(t, tc.reason, tc.want, err)
+			expect.Same(t, tc.reason+": tries", tc.tries, tries)
 		})
 	}
 }

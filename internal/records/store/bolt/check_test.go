@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,23 +35,39 @@ func commitUntil(ctx context.Context, s *bolt.Store) <-chan error {
 	return ended
 }
 
-// An open store is checked while others commit, and is then as it was.
-func TestCheckBesideCommits(t *testing.T) {
+// An open store is checked and saved while others commit, and is then as it was. A snapshot is a whole store file of the
+// same identity, with what was committed before.
+func TestCheckAndSnapshotBesideCommits(t *testing.T) {
 	s := open(t, newPath(t))
-	fill(t, s, 300)
+	want := fill(t, s, 300)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := commitUntil(ctx, s)
-	for range 10 {
-		found, err := s.Check(t.Context())
-		if err != nil || found.Wrong > 0 || found.Identity != s.Identity() || found.Records < 300 {
-			t.Errorf("%+v %v", found, err)
+	sound := func(found bolt.Result, err error) {
+		t.Helper()
+		if err != nil || found.Wrong > 0 || found.Identity != s.Identity() || found.Records < len(want) {
+			t.Fatalf("%+v %v", found, err)
 		}
+	}
+	path := filepath.Join(t.TempDir(), "snapshot.db")
+	for n := range 20 {
+		if n%2 == 0 {
+			sound(s.Check(t.Context()))
+		}
+		_ = os.Remove(path)
+		expect.OK(t, s.Snapshot(path))
+		sound(bolt.Check(t.Context(), path))
 	}
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) && !errors.Is(err, bolt.ErrUnknown) {
 		t.Errorf("a commit beside a check: %v", err)
 	}
 	expect.OK(t, s.Commit(t.Context(), store.Put(fixture("partition 0", "after"))))
+	got := expect.Get(contents(t.Context(), open(t, path)))(t)
+	maps.DeleteFunc(got, func(k store.Key, _ store.Record) bool { return strings.HasPrefix(k.Sort, "another") })
+	expect.Same(t, "what the snapshot holds", want, got, bodies)
+	if err := s.Snapshot(path); err == nil {
+		t.Error("a snapshot was written over a file that was there")
+	}
 }
 
 // Damage that nobody has met stops all changes and backups before the next start. What is whole can be read.
@@ -160,33 +177,4 @@ func TestDamageInAGroup(t *testing.T) {
 	expect.Fails(t, "the damaged one", bolt.ErrDamaged, <-answers[0])
 	expect.OK(t, <-answers[1], "the other:")
 	expect.Same(t, "the version of what was refused", 1, expect.Get(s.Get(t.Context(), bad.Key))(t).Version)
-}
-
-// A snapshot is a whole store file of the same identity, with what was committed before, while others commit.
-func TestSnapshot(t *testing.T) {
-	s := open(t, newPath(t))
-	want := fill(t, s, 300)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := commitUntil(ctx, s)
-	path := filepath.Join(t.TempDir(), "snapshot.db")
-	for range 20 {
-		_ = os.Remove(path)
-		expect.OK(t, s.Snapshot(path))
-		checked, err := bolt.Check(t.Context(), path)
-		if err != nil || checked.Wrong > 0 || checked.Identity != s.Identity() || checked.Records < len(want) {
-			t.Fatalf("the snapshot: %d records, identity %q, %v, %v", checked.Records, checked.Identity, checked.Problems, err)
-		}
-	}
-	stop()
-	<-ended
-	got := expect.Get(contents(t.Context(), open(t, path)))(t)
-	for key := range got {
-		if strings.HasPrefix(key.Sort, "another") {
-			delete(got, key)
-		}
-	}
-	expect.Same(t, "what the snapshot holds", want, got, bodies)
-	if err := s.Snapshot(path); err == nil {
-		t.Error("a snapshot was written over a file that was there")
-	}
 }

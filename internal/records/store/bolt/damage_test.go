@@ -108,29 +108,26 @@ func (sm sample) check(t *testing.T, what, path string, file []byte) (isDamaged 
 	return false
 }
 
-// judge reads everything in both ways.
-func (sm sample) judge(t *testing.T, what string, s *bolt.Store, sound bool, want map[store.Key]store.Record) {
+// judge reads everything in both ways, and reports whether damage is in the way of it.
+func (sm sample) judge(t *testing.T, what string, s *bolt.Store, sound bool, want map[store.Key]store.Record) (failed bool) {
 	t.Helper()
-	got, err := contents(t.Context(), s)
-	switch {
-	case err == nil:
-		if d := cmp.Diff(want, got, bodies); d != "" {
-			t.Fatalf("%s: listed without an error, but -want +got:\n%s", what, d)
+	right := func(how string, err error, want, got any) {
+		t.Helper()
+		if err != nil {
+			if sound || !errors.Is(err, bolt.ErrDamaged) {
+				t.Fatalf("%s: sound is %t, and %s: %v", what, sound, how, err)
+			}
+		} else if d := cmp.Diff(want, got, bodies); d != "" {
+			t.Fatalf("%s: %s without an error, but -want +got:\n%s", what, how, d)
 		}
-	case sound || !errors.Is(err, bolt.ErrDamaged):
-		t.Fatalf("%s: sound is %t, and reading everything: %v", what, sound, err)
 	}
+	got, err := contents(t.Context(), s)
+	right("reading everything", err, want, got)
 	for k, r := range want {
 		got, err := s.Get(t.Context(), k)
-		switch {
-		case err == nil:
-			if d := cmp.Diff(r, got, bodies); d != "" {
-				t.Fatalf("%s: read without an error, but -want +got:\n%s", what, d)
-			}
-		case sound || !errors.Is(err, bolt.ErrDamaged):
-			t.Fatalf("%s: sound is %t, and Get: %v", what, sound, err)
-		}
+		right("Get", err, r, got)
 	}
+	return err != nil
 }
 
 // TestSoundFiles takes a file through a long history of all kinds of changes:
@@ -296,21 +293,8 @@ func TestDamagedWhileOpen(t *testing.T) {
 				s := expect.Get(bolt.Open(path))(t)
 				f := expect.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 				expect.OK(t, errors.Join(test.spoil(f, i), f.Close()))
-				got, err := contents(t.Context(), s)
-				if err != nil {
+				if sm.judge(t, test.reason, s, false, sm.records) {
 					failed++
-					expect.Fails(t, test.reason, bolt.ErrDamaged, err)
-				} else if d := cmp.Diff(sm.records, got, bodies); d != "" {
-					t.Errorf("%s: read without an error, but -want +got:\n%s", test.reason, d)
-				}
-				for k := range sm.records {
-					got, e := s.Get(t.Context(), k)
-					switch {
-					case e == nil && !cmp.Equal(sm.records[k], got, bodies):
-						t.Errorf("%s: Get(%v) returned %v", test.reason, k, got)
-					case e != nil && !errors.Is(e, bolt.ErrDamaged):
-						t.Errorf("%s: Get(%v): %v", test.reason, k, e)
-					}
 				}
 				for j := range 3 {
 					_ = s.Commit(t.Context(), store.Put(fixture("partition 0", fmt.Sprint("new ", j)))) // may fail or not

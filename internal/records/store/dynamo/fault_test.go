@@ -254,6 +254,7 @@ func TestPauses(t *testing.T) {
 
 // The context ends the waiting, at once.
 func TestContextEndsTheWaiting(t *testing.T) {
+	s := newStand(t)
 	tests := map[string]struct {
 		reason string
 		event  event
@@ -264,7 +265,6 @@ func TestContextEndsTheWaiting(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			plain := dynamo.New(s.sdk, s.table, dynamo.Options{Sleep: func(ctx context.Context, _ time.Duration) error {
 				cancel()
@@ -277,7 +277,6 @@ func TestContextEndsTheWaiting(t *testing.T) {
 		})
 	}
 	t.Run("Waiting", func(t *testing.T) {
-		s := newStand(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		plain := dynamo.New(s.sdk, s.table, dynamo.Options{Jitter: func() float64 { return 0.99 }}) // with its own timer
 		refusals := repeated(throttled, most)
@@ -287,7 +286,6 @@ func TestContextEndsTheWaiting(t *testing.T) {
 		expect.Same(t, "tries, the context having ended in the third", 3, s.count()["PutItem"])
 	})
 	t.Run("InTheCall", func(t *testing.T) {
-		s := newStand(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		s.script("PutItem", event(lost).then(cancel))
 		err := s.Commit(ctx, store.Put(fixture("p", "s")))
