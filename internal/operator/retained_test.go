@@ -285,7 +285,8 @@ func TestARebuildReleasesWhatHasARecordAgain(t *testing.T) {
 				Body: []byte("no JSON")}
 			expect.OK(t, s.store.Commit(t.Context(), store.Put(r)))
 		}
-		s.finds(operator.Rebuilt{Instances: []string{"one"}, Parameters: []string{"one"}, Released: []string{name}, Unknown: unknown})
+		s.finds(operator.Rebuilt{Instances: []string{"one"}, Parameters: []string{"one"}, Released: []string{name},
+			Unknown: unknown})
 		s.hasReleased(key)
 	}
 }
