@@ -273,12 +273,15 @@ func TestPlacesAreKnownByNameAndID(t *testing.T) {
 		p.MaintenanceInfo = &catalog.MaintenanceInfo{Version: "9.0.0"}
 		return offering, p, ok
 	}
-	for q, found := range map[operator.Query]bool{{Organization: "o-1"}: true, {Organization: "shop"}: true, {Space: "s-1"}: true,
-		{Space: "live"}: true, {Organization: "shop", Space: "s-1"}: true, {Organization: "shop", Space: "test"}: false,
-		{Organization: "live"}: false} {
-		for what, want := range map[operator.What]int{operator.Instances: 1, operator.Bindings: 1, operator.Operations: 2, "": 1} {
+	for q, found := range map[operator.Query]bool{
+		{Organization: "o-1"}: true, {Organization: "shop"}: true, {Space: "s-1"}: true, {Space: "live"}: true,
+		{Organization: "shop", Space: "s-1"}: true, {Organization: "shop", Space: "test"}: false, {Organization: "live"}: false,
+	} {
+		const upgrades = operator.What("")
+		for what, want := range map[operator.What]int{operator.Instances: 1, operator.Bindings: 1, operator.Operations: 2,
+			upgrades: 1} {
 			list := s.console.List
-			if q.What = what; what == "" {
+			if q.What = what; what == upgrades {
 				list = s.console.Upgrades
 			}
 			if !found {
@@ -304,7 +307,8 @@ func TestAFormerLifeKeepsItsPlace(t *testing.T) {
 	former.Attributes, former.Operation = r.Attributes, r.Operation
 	r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID, r.Attributes.Names = "o-2", "s-2", nil
 	expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(r), ledger.Put(former)))
-	if kept := s.rows(s.console.Retained, operator.Query{Organization: "shop"}); len(kept) != 1 || kept[0].InstanceName != "orders-db" {
+	kept := s.rows(s.console.Retained, operator.Query{Organization: "shop"})
+	if len(kept) != 1 || kept[0].InstanceName != "orders-db" {
 		t.Errorf("retained: %+v", kept)
 	}
 	for organization, life := range map[string]string{"shop": "former", "o-1": "former", "o-2": ""} {
