@@ -24,6 +24,8 @@ import (
 
 // A host is a provider with one server, which can be restored. What it makes is done at once.
 type host struct {
+	provider.Provider    // for its Update, which nobody asks for
+	provider.Quarantiner // for its Release, likewise
 	server
 	// dieAt counts down the effects on the server and in the records: at zero, the one
 	// that is made meets an error, before it or after it.
@@ -98,10 +100,6 @@ func (h *host) Provision(_ context.Context, in provider.Instance) (provider.Stat
 	return h.step(in, provider.TagsOf(in), false)
 }
 
-func (h *host) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return h.Provision(ctx, in)
-}
-
 func (h *host) Deprovision(_ context.Context, in provider.Instance) (provider.Status, error) {
 	return h.step(in, provider.TagsOf(in), true)
 }
@@ -144,10 +142,6 @@ func (h *host) Quarantine(_ context.Context, t provider.Holding) error {
 		h.things[t.Name] = thing
 		return nil
 	})
-}
-
-func (h *host) Release(context.Context, provider.Holding) error {
-	return errors.New("nobody asks for it")
 }
 
 func (h *host) Survey(context.Context, string) (provider.Target, target.Epoch, error) {
@@ -387,9 +381,7 @@ func TestReconcileOfACopy(t *testing.T) {
 		t.Errorf("the copy lists %v", page)
 	}
 	_ = copied.bind("i", "other", "sync", "")
-	if h.things["i-other"].Name != "" {
-		t.Error("the copy has made something")
-	}
+	expect.Same(t, "the copy has made", "", h.things["i-other"].Name)
 	if got := copied.reconciles(true); !got.Done || len(got.Locked) != 1 || !h.locked["i-since"] {
 		t.Errorf("the copy reconciles: %+v, locked %v", got, h.locked)
 	}

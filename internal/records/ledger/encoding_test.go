@@ -97,9 +97,7 @@ func TestWhatIsNestedTooDeeplyIsRefused(t *testing.T) {
 		r := lifecycle.Record{Key: instance, Attributes: lifecycle.Attributes{
 			Context: json.RawMessage(`{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`)}}
 		err := l.Commit(context.Background(), ledger.Put(r))
-		if refused != (err != nil) {
-			t.Errorf("depth %d: %v, refused is to be %t", depth, err, refused)
-		}
+		expect.Same(t, fmt.Sprintf("depth %d is refused, with error %v", depth, err), refused, err != nil)
 	}
 }
 

@@ -280,9 +280,7 @@ func TestRacingCommitsHaveOneWinner(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if won != 1 {
-			t.Fatalf("%d of 4 commits won", won)
-		}
+		expect.Same(t, "commits of 4 that won", 1, won)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -279,9 +278,7 @@ func TestErrorsNameTheRecord(t *testing.T) {
 	large.Body = make([]byte, store.MaxBody+1)
 	for name, err := range map[string]error{"ErrNotFound": missing,
 		"ErrConflict": s.Commit(t.Context(), store.Check(r.Key, 3)), "ErrInvalid": s.Commit(t.Context(), store.Put(large))} {
-		if err == nil || !strings.Contains(err.Error(), `"a sort key"`) || !strings.Contains(err.Error(), `"a partition"`) {
-			t.Errorf("%s does not name the record: %v", name, err)
-		}
+		expect.Says(t, name, fmt.Sprint(err), `"a sort key"`, `"a partition"`)
 	}
 }
 
@@ -325,9 +322,7 @@ func TestTheTimeOfTheLastCommit(t *testing.T) {
 	s := open(t, path)
 	commits(s, "without a clock")
 	closeStore(t, s)
-	if at := closed(); !at.IsZero() {
-		t.Errorf("nothing noted a time: %v", at)
-	}
+	expect.Same(t, "the time that nothing noted", time.Time{}, closed())
 	s = open(t, path, clock)
 	commits(s, "first")
 	closeStore(t, s)

@@ -68,9 +68,7 @@ func (sm sample) verify(t *testing.T, what, path string, file []byte, commits bo
 		t.Fatalf("%s: sound is %t, and Open: %v", what, sound, err)
 	}
 	defer func() { _ = s.Close() }()
-	if s.Identity() != sm.identity {
-		t.Fatalf("%s: the identity is %q, want %q", what, s.Identity(), sm.identity)
-	}
+	expect.Same(t, what+": the identity", sm.identity, s.Identity())
 	sm.judge(t, what, s, sound, sm.records)
 	if !commits {
 		return !sound
@@ -422,9 +420,7 @@ func TestListingsGoAroundDamage(t *testing.T) {
 			}
 			want := maps.Clone(whole)
 			maps.DeleteFunc(want, func(_ store.Key, r store.Record) bool { return name == "Due" && r.Due.IsZero() })
-			if d := cmp.Diff(want, got, bodies); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			expect.Same(t, name, want, got, bodies)
 			if len(faults) != 1 || !errors.Is(faults[0], bolt.ErrDamaged) || !strings.Contains(faults[0].Error(), bad.Sort) {
 				t.Errorf("it says %v, want once that %q is damaged", faults, bad.Sort)
 			}
@@ -445,17 +441,12 @@ func TestSalvage(t *testing.T) {
 	if err != nil || saved.Identity != identity || saved.Records != len(whole) || saved.Wrong != 1 {
 		t.Fatalf("%+v %v", saved, err)
 	}
-	if !strings.Contains(saved.Problems[0].Error(), bad.Sort) {
-		t.Errorf("it names %v", saved.Problems)
-	}
+	expect.Says(t, "the problem", saved.Problems[0].Error(), bad.Sort)
 	if result, err := bolt.Check(t.Context(), to); err != nil || result.Wrong > 0 || result.Identity != "ANEW" {
 		t.Errorf("what was salvaged: %+v %v", result, err)
 	}
 	kept := open(t, to)
-	got, err := contents(t.Context(), kept)
-	if d := cmp.Diff(whole, got, bodies); err != nil || d != "" {
-		t.Errorf("%v, -want +got:\n%s", err, d)
-	}
+	expect.Same(t, "what was salvaged", whole, expect.Get(contents(t.Context(), kept))(t), bodies)
 	if kept.LastCommit().Before(due) {
 		t.Errorf("the last commit was at %v, and is said to have been at %v", due, kept.LastCommit())
 	}
@@ -495,10 +486,7 @@ func TestSalvageOfGarbage(t *testing.T) {
 			t.Errorf("%s: what was salvaged: %+v %v, want %d records", what, result, err, saved.Records)
 		}
 		s := open(t, to)
-		got, err := contents(t.Context(), s)
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		got := expect.Get(contents(t.Context(), s))(t, what)
 		for k, r := range got {
 			// A file may have gone back by one commit: its last meta is damaged.
 			if was := sm.records[k]; was.Version == r.Version && !cmp.Equal(was, r, bodies) {

@@ -148,7 +148,5 @@ func TestKilled(t *testing.T) {
 		}
 		closeStore(t, s)
 	}
-	if len(answered) != 16 {
-		t.Errorf("only %v were answered, so the test proves little", answered)
-	}
+	expect.Same(t, "writers that were answered", 16, len(answered))
 }

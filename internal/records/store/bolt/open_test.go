@@ -95,17 +95,14 @@ func TestOpenErrors(t *testing.T) {
 			if !errors.Is(err, test.want) {
 				t.Fatalf("%s: got error %v, want %v", test.reason, err, test.want)
 			}
-			if !strings.Contains(err.Error(), fmt.Sprintf("%q", path)) {
-				t.Errorf("the error does not name the file: %v", err)
-			}
+			expect.Says(t, "the error", err.Error(), fmt.Sprintf("%q", path))
 			for _, other := range []error{bolt.ErrLocked, bolt.ErrDamaged, bolt.ErrMissing, bolt.ErrNewer} {
 				if other != test.want && errors.Is(err, other) {
 					t.Errorf("error %v is also %v", err, other)
 				}
 			}
-			if is, _ := os.ReadFile(path); string(is) != string(was) {
-				t.Errorf("%s: but the file was changed", test.reason)
-			}
+			is, _ := os.ReadFile(path)
+			expect.Same(t, test.reason+": the file", string(was), string(is))
 		})
 	}
 

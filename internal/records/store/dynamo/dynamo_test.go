@@ -188,9 +188,7 @@ func TestCursors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.count()
 			expect.Fails(t, test.reason, store.ErrInvalid, expect.Err(test.read()))
-			if calls := s.count(); len(calls) > 0 {
-				t.Errorf("%s: it was sent to DynamoDB: %v", test.reason, calls)
-			}
+			expect.Same(t, test.reason+": calls of DynamoDB", 0, len(s.count()))
 		})
 	}
 }
@@ -378,9 +376,7 @@ func TestErrorsNameTheRecord(t *testing.T) {
 		"ErrConflict/Put":     s.Commit(t.Context(), store.Put(stale)),
 		"ErrConflict/Several": s.Commit(t.Context(), store.Put(fixture("p", "other")), store.Put(stale)),
 	} {
-		if err == nil || !strings.Contains(err.Error(), `"a sort key"`) || !strings.Contains(err.Error(), `"a partition"`) {
-			t.Errorf("%s does not name the record: %v", name, err)
-		}
+		expect.Says(t, name, fmt.Sprint(err), `"a sort key"`, `"a partition"`)
 	}
 }
 
@@ -507,12 +503,9 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 				got = append(got, r.Sort)
 			}
 			expect.Same(t, test.reason, test.want, got)
-			if !errors.Is(err, store.ErrUnreadable) || !strings.Contains(err.Error(), `"b"`) {
-				t.Errorf("%s: the error is %v, want one that is %v and names the record", test.reason, err, store.ErrUnreadable)
-			}
-			if test.more != (page.Next != "") {
-				t.Errorf("%s: the next page is %q", test.reason, page.Next)
-			}
+			expect.Fails(t, test.reason, store.ErrUnreadable, err)
+			expect.Says(t, test.reason, fmt.Sprint(err), `"b"`)
+			expect.Same(t, test.reason+": there is more", test.more, page.Next != "")
 		})
 	}
 }

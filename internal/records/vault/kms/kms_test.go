@@ -8,7 +8,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -100,9 +99,7 @@ func TestCalls(t *testing.T) {
 	for _, at := range []vault.Label{label, ofInstance} {
 		sealed := expect.Get(v.Seal(t.Context(), at, []byte("canary")))(t)
 		expect.Get(v.Open(t.Context(), at, sealed))(t)
-		if !bytes.HasPrefix(sealed, []byte{1}) {
-			t.Errorf("sealed in format %d, want 1", sealed[0])
-		}
+		expect.Same(t, "the format", 1, sealed[0])
 	}
 	expect.Get(v.Seal(t.Context(), label, nil))(t)
 	expect.Get(v.Open(t.Context(), label, nil))(t)
@@ -111,15 +108,11 @@ func TestCalls(t *testing.T) {
 	}
 	for n := range client.generated {
 		g, d := client.generated[n], client.decrypted[n]
-		if *g.KeyId != key || *d.KeyId != key {
-			t.Error("a call is for another key")
-		}
+		expect.Same(t, "the keys", []string{key, key}, []string{*g.KeyId, *d.KeyId})
 		expect.Same(t, "the context that a value is opened for", g.EncryptionContext, d.EncryptionContext)
 		contexts = append(contexts, g.EncryptionContext)
 		for _, in := range []any{g, d} {
-			if body, err := json.Marshal(in); err != nil || strings.Contains(string(body), "canary") {
-				t.Errorf("the secret was sent: %v", err)
-			}
+			expect.Never(t, "what was sent", string(expect.Get(json.Marshal(in))(t)), "canary")
 		}
 	}
 	want := []map[string]string{{"platform": "p", "instance": "i", "binding": "b"}, {"platform": "p", "instance": "i"}}
