@@ -263,9 +263,8 @@ func TestFsck(t *testing.T) {
 			status, out, diagnostics := called(t, nil, "fsck", "--data", b.dir)
 			expect.Same(t, "exit status", test.status, status)
 			has(t, out+diagnostics, test.says...)
-			if after, _ := os.ReadFile(filepath.Join(b.dir, "longshore.db")); !bytes.Equal(before, after) {
-				t.Error("the records were changed")
-			}
+			after, _ := os.ReadFile(filepath.Join(b.dir, "longshore.db"))
+			expect.Same(t, "the records were changed", false, !bytes.Equal(before, after))
 		})
 	}
 }

@@ -201,9 +201,7 @@ func TestServeRefuses(t *testing.T) {
 	} {
 		_, log, stop := serveWith(t, strings.Fields(args)...)
 		find(t, log, `(longshore: )`)
-		if status := stop(); status == 0 {
-			t.Errorf("%s: exit status 0", args)
-		}
+		expect.Same(t, args+": exit status 0", false, stop() == 0)
 		has(t, log.String(), want)
 	}
 }
@@ -300,9 +298,7 @@ func TestShortPasswordsAreWarnedOf(t *testing.T) {
 	s.stop()
 	say(t, dir, "password", "add", "korifi")
 	say(t, dir, ": ", "rotate", "default", "--now", "--overlap", "0s")
-	if s = mustStart(t, dir, "", ""); strings.Contains(s.log.String(), "characters") {
-		t.Errorf("a generated one is warned of:\n%s", s.log)
-	}
+	expect.Never(t, "the log, with a generated one", mustStart(t, dir, "", "").log.String(), "characters")
 }
 
 // Ctrl-C cuts off no request, however long its provider may make it wait.

@@ -125,9 +125,8 @@ func refuses(t *testing.T, dir, username, password, setting string, wants ...str
 	}
 	has(t, err.Error(), append(wants, "unset both")...)
 	expect.Never(t, "what is told", err.Error()+s.log.String(), first, other)
-	if after, _ := os.ReadFile(credentialsOf(dir)); string(after) != string(before) {
-		t.Errorf("the folder was changed:\n%s", after)
-	}
+	after, _ := os.ReadFile(credentialsOf(dir))
+	expect.Same(t, "the folder's credentials", string(before), string(after))
 }
 
 // AUTH-01: the environment gives a new folder its first credential; afterwards it must agree with the folder.
@@ -167,9 +166,7 @@ func TestRotateOfTheDefaultPlatform(t *testing.T) {
 	// The printed end has passed.
 	edit(t, dir, func(file map[string]any) {
 		old := file["previous"].([]any)[0].(map[string]any)
-		if old["until"] != end.Format(time.RFC3339) {
-			t.Errorf("it is kept until %v, not until the printed %v", old["until"], end)
-		}
+		expect.Same(t, "it is kept until", any(end.Format(time.RFC3339)), old["until"])
 		old["until"] = time.Now().Add(-time.Second).UTC().Format(time.RFC3339)
 	})
 	refuses(t, dir, "cf", first, app.EnvPassword, "ended at", "rotate default")
@@ -348,9 +345,7 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 		s.lets("", "cf", first, 200)
 		return s.clientOf(first)
 	}
-	if c := shown(); c.ID != "" {
-		t.Errorf("a platform without a sign-on is to make %q", c.ID)
-	}
+	expect.Same(t, "the client to make, without a sign-on or beside one that was made by hand", "", shown().ID)
 	say(t, dir, "People of platform default sign on", "signon", "default", "--host", "api.example.com", "--host",
 		"https://login.example.com")
 	made := shown()
@@ -374,10 +369,9 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 		}
 	}
 	isSame("after a restart")
-	raw, err := os.ReadFile(credentialsOf(dir))
-	if err != nil || strings.Contains(string(raw), "canary") || !strings.Contains(string(raw), `"oidc"`) {
-		t.Errorf("the folder has the secret in clear: %v\n%s", err, raw)
-	}
+	raw := string(expect.Get(os.ReadFile(credentialsOf(dir)))(t))
+	has(t, raw, `"oidc"`)
+	expect.Never(t, "the folder", raw, "canary")
 
 	// Refusals change nothing, and repeat no secret.
 	for _, wrong := range []string{whole + `"platform":"unknown"}]}`,
@@ -396,17 +390,13 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 			t.Errorf("%q: %s%s", wrong, out, diagnostics)
 		}
 	}
-	if after, _ := os.ReadFile(credentialsOf(dir)); string(after) != string(raw) {
-		t.Error("a refusal has changed the folder")
-	}
+	expect.Same(t, "the folder after refusals", raw, string(expect.Get(os.ReadFile(credentialsOf(dir)))(t)))
 
 	// A client that was made by hand is none that the platform makes.
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(secret, "canary-8a\n")
 	say(t, dir, "", "signon", "default", "--host", "a.example.com", "--client", "by-hand", "--secret-file", secret)
-	if c := shown(); c.ID != "" {
-		t.Errorf("beside a client that was made by hand it is to make %q", c.ID)
-	}
+	expect.Same(t, "the client to make, without a sign-on or beside one that was made by hand", "", shown().ID)
 	say(t, dir, "Nobody signs on", "signon", "default", "--off")
 	say(t, dir, "", "signon", "default", "--host", "api.example.com")
 	if c := shown(); c.ID == "" || c.ID == made.ID {

@@ -108,9 +108,7 @@ func used(t *testing.T) (s *site, running lifecycle.Record) {
 	s.asks("ann", "provision", "slow", "", "async")
 	s.asks("bob", "provision", "slow-too", "", "async")
 	running = s.record(lifecycle.Key{Platform: "p", Instance: "slow"})
-	if !running.InProgress() {
-		t.Fatal(running)
-	}
+	expect.Same(t, "it runs", true, running.InProgress())
 	return s, running
 }
 
@@ -151,9 +149,8 @@ func TestForget(t *testing.T) {
 	}
 	erases("ann", ann)
 	left := operator.Erasure{Running: 1}
-	if is := s.tells("ann"); is != left || s.tells("bob") != bob {
-		t.Errorf("of the one is left %+v, and of the other %+v", is, s.tells("bob"))
-	}
+	expect.Same(t, "what is left of the one", left, s.tells("ann"))
+	expect.Same(t, "what is left of the other", bob, s.tells("bob"))
 	expect.Same(t, "what else there is", before, s.rest())
 	erases("ann", left)
 	expect.OK(t, s.Finish(t.Context(), workflow.Of(running)))

@@ -116,9 +116,8 @@ func TestListsAreRead(t *testing.T) {
 	}
 	l.gets.Store(0)
 	got, _ := list(operator.Query{What: operator.Instances, ID: "b"})
-	if !slices.Equal(got, []string{"b"}) || l.gets.Load() != 1 {
-		t.Errorf("one of several instances: %q, read by %d records", got, l.gets.Load())
-	}
+	expect.Same(t, "one of several instances", []string{"b"}, got)
+	expect.Same(t, "records that were read for it", 1, l.gets.Load())
 	l.fails = errors.New("a record is damaged")
 	if got, faults := list(operator.Query{What: operator.Bindings}); len(got) != 1 || faults != 1 {
 		t.Errorf("beside a damaged record: %q, %d faults", got, faults)

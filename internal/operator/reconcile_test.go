@@ -285,22 +285,26 @@ func (s *site) guarded(h *host) provider.Inventory {
 	})
 }
 
+// listsOf requires how many things are on the first page of the host, or what is the trouble with it.
+func (s *site) listsOf(h *host, want int, kind string) {
+	s.Helper()
+	page, _, err := s.guarded(h).List(s.Context(), "")
+	expect.Same(s, "things that are listed", want, len(page))
+	if trouble, _ := errors.AsType[*target.Trouble](err); (trouble != nil) != (kind != "") || trouble != nil && trouble.Kind != kind {
+		s.Errorf("the trouble is %v, want %v", err, kind)
+	}
+}
+
 // Rebuild lists no restored server: its things are no orphans, and missing ones are not gone.
 func TestRestoredServersAreNotListed(t *testing.T) {
 	s, h := restored(t, "one")
-	guarded := s.guarded(h)
-	page, _, err := guarded.List(t.Context(), "")
-	if trouble := (*target.Trouble)(nil); len(page) > 0 || !errors.As(err, &trouble) || trouble.Kind != target.Restored {
-		t.Errorf("listed %v: %v", page, err)
-	}
-	s.console.Inventories["demo"] = guarded
+	s.listsOf(h, 0, target.Restored)
+	s.console.Inventories["demo"] = s.guarded(h)
 	if _, err := s.console.Rebuild(t.Context()); err == nil {
 		t.Error("a rebuild goes by what a restored server lacks")
 	}
 	s.reconciles(true)
-	if page, _, err := guarded.List(t.Context(), ""); len(page) != 1 || err != nil {
-		t.Errorf("afterwards: %v %v", page, err)
-	}
+	s.listsOf(h, 1, "")
 }
 
 // A released thing is in use by an operator's word.
@@ -321,9 +325,7 @@ func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 	s, h := restored(t, "one")
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "removed"}
 	was := s.record(key)
-	if was.Exists() {
-		t.Fatal(was.State)
-	}
+	expect.Same(t, "it exists", false, was.Exists())
 	again, _, err := was.BeginCreate(lifecycle.Start{ID: s.id(), Now: s.clock, Timeout: time.Hour}, was)
 	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(again))))
 	if got := s.reconciles(true); !h.locked["i-removed"] || got.Logins != 1 {
@@ -367,27 +369,15 @@ func copies(t *testing.T) (original, copied *site, h *host) {
 // nothing until an operator has it take the server over; then the first one does neither.
 func TestReconcileOfACopy(t *testing.T) {
 	original, copied, h := copies(t)
-	is := func(what string, err error) {
-		t.Helper()
-		if trouble := (*target.Trouble)(nil); !errors.As(err, &trouble) || trouble.Kind != target.Doubled {
-			t.Errorf("%s: %v, want the trouble %q", what, err, target.Doubled)
-		}
-	}
-	if page, _, err := original.guarded(h).List(t.Context(), ""); err != nil || len(page) != 1 {
-		t.Errorf("the original lists %v: %v", page, err)
-	}
-	page, _, err := copied.guarded(h).List(t.Context(), "")
-	if is("the copy's inventory", err); len(page) > 0 {
-		t.Errorf("the copy lists %v", page)
-	}
+	original.listsOf(h, 1, "")
+	copied.listsOf(h, 0, target.Doubled)
 	_ = copied.bind("i", "other", "sync", "")
 	expect.Same(t, "the copy has made", "", h.things["i-other"].Name)
 	if got := copied.reconciles(true); !got.Done || len(got.Locked) != 1 || !h.locked["i-since"] {
 		t.Errorf("the copy reconciles: %+v, locked %v", got, h.locked)
 	}
 	copied.goesOn(h)
-	_, _, err = original.guarded(h).List(t.Context(), "")
-	is("the original's inventory", err)
+	original.listsOf(h, 0, target.Doubled)
 	if got := original.reconciles(false); got.Trouble == "" || got.Done {
 		t.Errorf("the original looks: %+v", got)
 	}

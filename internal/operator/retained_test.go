@@ -71,9 +71,8 @@ func TestUndeleteIsRefused(t *testing.T) {
 		isRefused(t, id, expect.Err(s.console.Undelete(t.Context(), operator.Undeletion{ID: id})), why)
 	}
 	out, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "nowhere", Organization: "o2", Space: "s2"})
-	if err != nil || out.Kept.Space != "s2" || out.Kept.Organization != "o2" {
-		t.Errorf("%+v %v", out, err)
-	}
+	expect.OK(t, err)
+	expect.Same(t, "where it is ordered", "o2/s2", out.Kept.Organization+"/"+out.Kept.Space)
 	expect.Get(s.console.Undelete(t.Context(), operator.Undeletion{ID: "twice@2"}))(t)
 }
 
@@ -255,9 +254,8 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 		expect.Same(t, "deleted", "one", expect.Get(s.console.Discard(t.Context(), name))(t).Instance)
 	}
 	discard()
-	if left := s.things.Things(); len(left) != 0 || s.record(key).State != lifecycle.Deleted {
-		t.Errorf("%d things are left, %+v", len(left), s.record(key))
-	}
+	expect.Same(t, "things that are left", 0, len(s.things.Things()))
+	expect.Same(t, "its state", lifecycle.Deleted, s.record(key).State)
 
 	// A thing that has a record is its platform's to delete.
 	s, name, key = enclosed(t)
@@ -271,9 +269,8 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 	s, name, key = enclosed(t)
 	s.provision("one", "sync")
 	discard()
-	if is := s.record(key.Current()); is.State != lifecycle.Ready || s.record(key).State != lifecycle.Deleted {
-		t.Errorf("what has the id is %+v", is)
-	}
+	expect.Same(t, "the state of what has the id", lifecycle.Ready, s.record(key.Current()).State)
+	expect.Same(t, "its own state", lifecycle.Deleted, s.record(key).State)
 }
 
 // A rebuild releases what has a record again. It names the quarantines that it cannot read, and comes to its end.

@@ -17,26 +17,18 @@ func TestFileIsThereWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "saved")
 	broken := errors.New("broken")
-	err := backup.File(path, func(w io.Writer) error {
-		_, _ = io.WriteString(w, "half")
-		return broken
-	})
-	if left, _ := os.ReadDir(dir); !errors.Is(err, broken) || len(left) > 0 {
-		t.Fatalf("a backup that broke: %v, and %v is there", err, left)
+	writes := func(text string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, failed := io.WriteString(w, text)
+			return errors.Join(failed, err)
+		}
 	}
-	expect.OK(t, backup.File(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, "whole")
-		return err
-	}))
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the file: %v, %v; want it to be its owner's alone", info.Mode(), err)
-	}
+	expect.Fails(t, "a backup that broke", broken, backup.File(path, writes("half", broken)))
+	expect.Same(t, "what is left of it", 0, len(expect.Get(os.ReadDir(dir))(t)))
+	expect.OK(t, backup.File(path, writes("whole", nil)))
+	expect.Same(t, "the file's mode, its owner's alone", 0o600, expect.Get(os.Stat(path))(t).Mode().Perm())
 	problem := (*advice.Error)(nil)
-	err = backup.File(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, "another")
-		return err
-	})
+	err := backup.File(path, writes("another", nil))
 	if content, _ := os.ReadFile(path); !errors.As(err, &problem) || string(content) != "whole" {
 		t.Errorf("a second backup into the file: %v, and it holds %q", err, content)
 	}

@@ -376,9 +376,7 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 	expect.Same(t, "how far it is behind what was recorded before", 0, c.notBefore(wall.Add(-time.Second)))
 	expect.Same(t, "how far it is behind", time.Hour, c.notBefore(wall.Add(time.Hour)))
 	passed += time.Minute
-	if want := wall.Add(time.Hour + time.Minute); !c.Now().Equal(want) {
-		t.Errorf("after a restart with a clock that was set back: %v, want %v", c.Now(), want)
-	}
+	expect.Same(t, "after a restart with a clock that was set back", wall.Add(time.Hour+time.Minute), c.Now())
 }
 
 // The folder keeps the highest time at which anything was committed: after a

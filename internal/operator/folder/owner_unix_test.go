@@ -70,11 +70,7 @@ func TestALockEndsBeforeAChildBegins(t *testing.T) {
 		t.Fatal("two have the lock at once")
 	}
 	unlock(held)
-	again, err := lockFile(path)
-	if err != nil {
-		t.Fatalf("after unlock: %v", err)
-	}
-	unlock(again)
+	unlock(expect.Get(lockFile(path))(t, "after unlock:"))
 }
 
 // The lock of the logins ends with the change, too, whatever child is being started then.
@@ -95,9 +91,7 @@ func TestTheLockOfLoginsEndsBeforeAChildBegins(t *testing.T) {
 		}
 		return errors.New("the lock is not held open")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer func() { _ = syscall.Close(child) }()
 	expect.OK(t, l.locked(func() error { return nil }), "the next change:")
 }

@@ -63,13 +63,9 @@ func TestOutcomesPass(t *testing.T) {
 				return json.RawMessage(`{"items":[{"instance":"one"}],"next":"two"}`), tc.err
 			}, nil)
 			client := socket.Dial(path)
-			if !client.Answers(t.Context()) {
-				t.Error("it does not answer")
-			}
+			expect.Same(t, "it answers", true, client.Answers(t.Context()))
 			page, err := operator.List.Ask(t.Context(), client.Call, operator.Query{Plan: "small"})
-			if len(page.Items) != 1 || page.Items[0].Instance != "one" || page.Next != "two" {
-				t.Errorf("%s: it gave %+v", tc.reason, page)
-			}
+			expect.Same(t, tc.reason, operator.Page{Items: []operator.Row{{Instance: "one"}}, Next: "two"}, page)
 			var got []string
 			for _, fault := range operator.Faults(err) {
 				got = append(got, fault.Error())
@@ -84,9 +80,7 @@ func TestOutcomesPass(t *testing.T) {
 func TestOnlyTheOwnerReachesIt(t *testing.T) {
 	path := listening(t, nil, nil)
 	expect.Same(t, "the socket's mode", 0o600, expect.Get(os.Stat(path))(t).Mode().Perm())
-	if socket.Dial(path + "-of-nobody").Answers(t.Context()) {
-		t.Error("nobody listens, and a broker runs")
-	}
+	expect.Same(t, "nobody answers", false, socket.Dial(path+"-of-nobody").Answers(t.Context()))
 }
 
 // A method of another version of the program is no fault of the records.
