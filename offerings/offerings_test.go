@@ -162,7 +162,7 @@ func TestShippedSchemas(t *testing.T) {
 		}
 	}
 
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		plans  []string
 		params string
@@ -183,8 +183,7 @@ func TestShippedSchemas(t *testing.T) {
 		"Unknown": {"PROV-19: the strict plan refuses what it does not know.", []string{"demo/schema"},
 			`{"can-not":"be-good"}`, false},
 		"WrongType": {"PROV-19: and other types.", []string{"demo/schema"}, `{"parameter1":"1"}`, false},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			for _, plan := range tc.plans {
 				id := ids[plan]

@@ -8,11 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
 const (
@@ -132,5 +135,232 @@ func TestCheckListsCases(t *testing.T) {
 	status, out, _ := called(t, nil, "check", "--list", "--only", "^PROV-08", "--level", "MUST")
 	if status != 0 || !strings.Contains(out, "PROV-08/space") || strings.Contains(out, "HDR-01") {
 		t.Errorf("exit status %d:\n%s", status, out)
+	}
+}
+
+// impatient leaves Retry-After out, so that the shortest pause decides.
+func impatient(broker http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { broker.ServeHTTP(unhurried{w}, r) })
+}
+
+type unhurried struct{ http.ResponseWriter }
+
+func (u unhurried) WriteHeader(status int) {
+	u.Header().Del("Retry-After")
+	u.ResponseWriter.WriteHeader(status)
+}
+
+// answering answers some requests otherwise than the broker, which never sees them.
+func answering(method, path string, status int, body string) func(http.Handler) http.Handler {
+	matches := regexp.MustCompile(path)
+	return func(broker http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == method && matches.MatchString(r.URL.Path) {
+				w.WriteHeader(status)
+				_, _ = w.Write([]byte(body))
+				return
+			}
+			impatient(broker).ServeHTTP(w, r)
+		})
+	}
+}
+
+const ofInstance, ofBinding = `instances/[^/]*$`, `bindings/[^/]*$`
+
+func TestTryExitStatus(t *testing.T) {
+	t.Parallel()
+	good := serving(t, impatient)
+	for name, c := range map[string]struct {
+		url    string
+		args   []string
+		status int
+		says   string // on either output
+	}{
+		"FirstFreePlan": {good, nil, 0, "nothing is left"},
+		"Asynchronous":  {good, []string{"--plan", "async-bind", "--service", "demo"}, 0, "polled"},
+		"ByID":          {good, []string{"--plan", "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"}, 0, "demo/async"},
+		"FlagsFirst":    {good, []string{"--service=demo", "--plan", "sync", "--bind=false"}, 0, "nothing is left"},
+		"Schema": {good, []string{"--plan",
+			"schema", "--parameters", `{"parameter1":1}`, "--bind-parameters", `{"parameter2":"x"}`}, 0, "demo/schema"},
+		"AgainstSchema":   {good, []string{"--plan", "schema", "--parameters", `{"nope":1}`}, 1, "nothing was made"},
+		"NotBindable":     {good, []string{"--plan", "not-bindable"}, 0, "deprovision"},
+		"Application":     {good, []string{"--plan", "requires-app"}, 0, "bind"},
+		"Key":             {good, []string{"--plan", "requires-app", "--key"}, 1, "RequiresApp"},
+		"Old":             {good, []string{"--plan", "async", "--api-version", "2.9"}, 0, "nothing is left"},
+		"Fails":           {good, []string{"--plan", "fail"}, 1, "take it for an orphan"},
+		"BindFails":       {good, []string{"--plan", "async", "--bind-parameters", `{"fail":true}`}, 1, "clean up"},
+		"DeleteFailsOnce": {good, []string{"--plan", "async", "--parameters", `{"fail":"deprovision"}`}, 1, "nothing is left"},
+		"TooSlow": {good, []string{"--plan", "async", "--parameters", `{"delay_seconds":0.3}`, "--timeout", "50ms"}, 1,
+			"within the required time"},
+		"BrokenAnswer":    {serving(t, answering("PUT", ofInstance, 201, "{")), nil, 1, "cannot be understood"},
+		"Unavailable":     {serving(t, answering("PUT", ofBinding, 503, "{}")), nil, 1, "nothing is left"},
+		"NotRetrievable":  {serving(t, answering("GET", ofBinding, 404, "{}")), nil, 1, "fetch binding  FAILED"},
+		"OtherPlan":       {serving(t, answering("GET", ofInstance, 200, `{"plan_id":"other"}`)), nil, 1, "another plan"},
+		"NotThatGrant":    {serving(t, answering("GET", ofBinding, 200, `{"credentials":{}}`)), nil, 1, "credentials are not"},
+		"NotReallyGone":   {serving(t, answering("DELETE", ofInstance, 200, "{}")), nil, 1, "can still be fetched"},
+		"NoURL":           {"", nil, 2, "try needs the URL of a broker"},
+		"TwoURLs":         {good, []string{good}, 2, "one URL"},
+		"UnknownFlag":     {good, []string{"--fast"}, 2, "fast"},
+		"UnknownVersion":  {good, []string{"--api-version", "2.18"}, 2, "2.18"},
+		"NoTime":          {good, []string{"--timeout", "0s"}, 2, "above zero"},
+		"BadParameters":   {good, []string{"--parameters", "[1]"}, 2, "--parameters"},
+		"BadBind":         {good, []string{"--bind-parameters", "x"}, 2, "--bind-parameters"},
+		"UnknownPlan":     {good, []string{"--plan", "nope"}, 2, "nope"},
+		"AnyServicesPlan": {good, []string{"--plan", "nope"}, 2, `the catalog has no plan "nope": it has demo/sync, demo/async,`},
+		"PlanOfAnother": {good, []string{"--service", "demo-other", "--plan", "async"}, 2,
+			`the catalog has no plan "async" of a service "demo-other": it has demo/sync, demo/async,`},
+		"UnknownService": {good, []string{"--service", "nosuch"}, 2,
+			`the catalog has no service "nosuch": it has demo/sync, demo/async,`},
+		"NoServices":    {serving(t, answering("GET", `/catalog$`, 200, `{"services":[]}`)), nil, 2, "the catalog has no plans"},
+		"OtherPath":     {good + "/x", nil, 2, "there is no broker at " + good + "/x, whose /v2/catalog is answered 404"},
+		"PathOfCatalog": {good + "/v2/catalog", nil, 2, "give the URL up to where /v2 begins"},
+		"Dead":          {"http://127.0.0.1:1", nil, 2, "does not answer"},
+		"WrongPassword": {good, []string{"--password", "wrong"}, 2, "401"},
+		"NoCatalog": {serving(t, answering("GET", `/catalog$`, 200, `{"services":[{"id":"x"}]}`)), nil, 2,
+			"needs an id, a name"},
+		"NeedsParameters": {serving(t, answering("GET", `/catalog$`, 200, demanding)), nil, 2,
+			"requires size: give them with --parameters"},
+		"NoTranscript": {good, []string{"--transcript", "/no/such/folder/file"}, 2, "/no/such/folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"try", "--interval", "5ms"}, c.args...)
+			if c.url != "" {
+				args = append(args, c.url)
+			}
+			status, out, diagnostics := called(t, environment, args...)
+			if status != c.status || !strings.Contains(out+diagnostics, c.says) {
+				t.Errorf("exit status %d, want %d with %q:\n%s%s", status, c.status, c.says, out, diagnostics)
+			}
+			expect.Never(t, "what is printed", out+diagnostics, checkPassword, "\x1b")
+		})
+	}
+	fails(t, 2, app.EnvPassword, "try", good)
+}
+
+// demanding is a catalog whose plan cannot be had without parameters.
+const demanding = `{"services":[{"id":"s","name":"s","description":"d","bindable":false,
+	"plans":[{"id":"p","name":"p","description":"d",
+	"schemas":{"service_instance":{"create":{"parameters":{"type":"object","required":["size"]}}}}}]}]}`
+
+func TestTryWritesATranscript(t *testing.T) {
+	t.Parallel()
+	url := serving(t, impatient)
+	path := filepath.Join(t.TempDir(), "transcript")
+	status, out, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--transcript", path)
+	content := expect.Get(os.ReadFile(path))(t, out)
+	expect.Same(t, "exit status", 0, status)
+	_, dashed, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--transcript", "-")
+	for name, text := range map[string]string{"file": string(content), "output": dashed} {
+		expect.Says(t, name, text, "/v2/catalog", " plans of ", "PUT /v2/service_instances/", "201 after",
+			`{"credentials":"(left out)"}`, "DELETE /v2/")
+		expect.Never(t, name, text, "password\":", checkPassword)
+	}
+}
+
+func TestTryKeeps(t *testing.T) {
+	url := serving(t, impatient)
+	status, out, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--keep")
+	id := regexp.MustCompile(`kept +instance ([0-9a-f-]{36})`).FindStringSubmatch(out)
+	if status != 0 || id == nil || !strings.Contains(out, "kept           binding") || fetched(t, url, id[1]) != http.StatusOK {
+		t.Errorf("exit status %d:\n%s", status, out)
+	}
+}
+
+// fetched is the status of an instance.
+func fetched(t *testing.T, url, id string) int {
+	t.Helper()
+	r := expect.Get(http.NewRequest(http.MethodGet, url+"/v2/service_instances/"+id, nil))(t)
+	r.SetBasicAuth(checkUser, checkPassword)
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	response := expect.Get(http.DefaultClient.Do(r))(t)
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// Whenever it is interrupted, what was made is deleted.
+func TestTryInterrupted(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]string{"WhileProvisioning": "PUT " + ofInstance,
+		"WhilePolling": "GET last_operation$", "WhileBinding": "PUT " + ofBinding, "WhileUnbinding": "DELETE " + ofBinding} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, interrupt := context.WithCancel(t.Context())
+			method, path, _ := strings.Cut(at, " ")
+			matches := regexp.MustCompile(path)
+			url := serving(t, func(broker http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == method && matches.MatchString(r.URL.Path) {
+						interrupt()
+					}
+					impatient(broker).ServeHTTP(w, r)
+				})
+			})
+			var out, diagnostics strings.Builder
+			args := []string{"try", url, "--service", "demo", "--plan", "async-bind", "--interval", "5ms"}
+			status := run(ctx, args, func(name string) string { return environment[name] }, &out, &diagnostics)
+			id := regexp.MustCompile(`instance ([0-9a-f-]{36})`).FindStringSubmatch(out.String())
+			if status != 1 || !strings.Contains(diagnostics.String(), "interrupted") ||
+				!strings.Contains(out.String(), "nothing is left") {
+				t.Errorf("exit status %d:\n%s%s", status, out.String(), diagnostics.String())
+			}
+			if id == nil || fetched(t, url, id[1]) != http.StatusNotFound {
+				t.Errorf("it is still there:\n%s", out.String())
+			}
+		})
+	}
+}
+
+// aLife is a trial whose pauses take no time, and its outputs.
+func aLife(url string, terminal bool) (l *life, out, diagnostics *strings.Builder) {
+	out, diagnostics = &strings.Builder{}, &strings.Builder{}
+	c := &cloudcontroller.Client{URL: url, Credential: cloudcontroller.Credential{Username: checkUser, Password: checkPassword},
+		APIVersion: 17, HTTP: cloudcontroller.HTTP(nil),
+		Now: time.Now, NewID: app.NewUUID, KeepOrphans: true, Sleep: func(context.Context, time.Duration) error { return nil }}
+	l = &life{trial: trial{client: c, bind: true}, out: out, line: &progress{out: diagnostics, terminal: terminal}}
+	return l, out, diagnostics
+}
+
+func TestTrySaysWhatIsLeftBehind(t *testing.T) {
+	l, out, _ := aLife(serving(t, answering("DELETE", `.`, 500, "{}")), false)
+	if err := l.live(t.Context()); err == nil || strings.Count(out.String(), "LEFT BEHIND") != 2 ||
+		!strings.Contains(out.String(), "Something was left behind") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func TestTryShowsABarOnATerminal(t *testing.T) {
+	l, out, diagnostics := aLife(serving(t, as), true)
+	expect.OK(t, l.live(t.Context()), out)
+	shown := diagnostics.String()
+	has(t, shown, clear+"[....................] 1 of 7, provision: ", clear+"[#################...] 7 of 7, ")
+	if !strings.HasSuffix(shown, clear) {
+		t.Errorf("shown: %q", shown)
+	}
+	expect.Never(t, "the output", out.String(), "\x1b")
+}
+
+// A catalog with several offerings: the first one, and of it what costs nothing.
+func TestTryChoosesAPlan(t *testing.T) {
+	paid, free := false, true
+	plan := func(name string, isFree *bool) cloudcontroller.Plan {
+		return cloudcontroller.Plan{ID: name + "-id", Name: name, Free: isFree}
+	}
+	offered := cloudcontroller.Catalog{Services: []cloudcontroller.Service{{ID: "1",
+		Name: "first", Plans: []cloudcontroller.Plan{plan("large", &paid), plan("small", &free), plan("other", nil)}},
+		{ID: "2", Name: "second", Plans: []cloudcontroller.Plan{plan("tiny", nil), plan("huge", &paid)}}}}
+	for name, c := range map[string]struct{ service, plan, want string }{
+		"Free":         {"", "", "small"},
+		"Named":        {"first", "large", "large"},
+		"ByID":         {"2", "huge-id", "huge"},
+		"OfTheService": {"second", "", "tiny"},
+		"Elsewhere":    {"", "huge", "huge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &life{trial: trial{brokerFlags: brokerFlags{service: c.service, plan: c.plan}}}
+			if err := l.choose(offered); err != nil || l.plan.Name != c.want {
+				t.Errorf("%q, %v", l.plan.Name, err)
+			}
+		})
 	}
 }

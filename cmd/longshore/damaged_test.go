@@ -229,7 +229,7 @@ func TestFsck(t *testing.T) {
 	behind := func(text string) func(*testing.T, string) {
 		return func(t *testing.T, path string) { spoil(t, path, text, func([]byte) bool { return true }) }
 	}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		file   string
 		spoil  func(t *testing.T, path string)
 		status int
@@ -248,8 +248,7 @@ func TestFsck(t *testing.T) {
 		"Old": {"longshore.json", write(`{"identity": "i"}`), 2,
 			[]string{"before the first release", "name an empty folder"}},
 		"NoFolder": {"longshore.json", remove, 2, []string{"is not a data folder"}},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) { // one at a time: a child that begins holds all locks of this process for a moment
 			b := newBench(t)
 			b.provision("one", "sync", 0, 201)

@@ -237,7 +237,7 @@ func TestCommitsThatGoWrong(t *testing.T) {
 	put := func(version int64) ledger.Change {
 		return ledger.Put(lifecycle.Record{Key: instance, Version: version, State: lifecycle.Ready})
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason  string
 		store   storetest.Faulty // without its store
 		version int64
@@ -248,8 +248,7 @@ func TestCommitsThatGoWrong(t *testing.T) {
 		"LostAnswer":     {"it landed, and the answer was lost", storetest.Faulty{After: storetest.Nth(1, storetest.ErrLost)}, 1, nil},
 		"Refused":        {"it did not land", storetest.Faulty{Before: storetest.Nth(1, lost)}, 1, lost},
 		"RepeatedInside": {"the store met its own version", storetest.Faulty{After: storetest.Nth(1, store.ErrConflict)}, 1, nil},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			expect.OK(t, over(s).Commit(context.Background(), put(0)))
@@ -337,7 +336,7 @@ func TestADecisionStopsWhereARecordWasLeftOut(t *testing.T) {
 // Conflicts are met again and again until none is met, another error comes, or the time is over.
 func TestAgain(t *testing.T) {
 	conflict, broken := fmt.Errorf("committing: %w", ledger.ErrConflict), errors.New("broken")
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		meets  []error // one at each try; the last for good
 		ends   int     // the time is over in this try; 0 for never
@@ -348,8 +347,7 @@ func TestAgain(t *testing.T) {
 		"Conflicts": {"as often as there is one", []error{conflict, conflict, conflict, nil}, 0, nil, 4},
 		"Error":     {"what is no conflict is final", []error{conflict, broken}, 0, broken, 2},
 		"Over":      {"the last conflict is told", []error{conflict}, 3, ledger.ErrConflict, 3},
-	}
-	for name, tc := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			tries := 0

@@ -178,7 +178,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		read   func(cursor string) (store.Page, error)
 		want   []int // records on each page
@@ -196,8 +196,7 @@ func TestPages(t *testing.T) {
 			// At one due time, "large" comes before "small".
 			want: []int{4, 4, 100, 100, 51},
 		},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
 			expect.Get(gather(func(cursor string) (store.Page, error) {
@@ -222,7 +221,7 @@ func TestCursors(t *testing.T) {
 	if ofScan == "" || ofDue == "" {
 		t.Fatal("the listings have one page only")
 	}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		read   func() (store.Page, error)
 	}{
@@ -231,8 +230,7 @@ func TestCursors(t *testing.T) {
 			func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
 		"CutOff": {"a cursor is whole", func() (store.Page, error) { return s.Scan(t.Context(), ofScan[:1]) }},
 		"Padded": {"a cursor has nothing after it", func() (store.Page, error) { return s.Scan(t.Context(), ofScan+"=") }},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) { expect.Fails(t, test.reason, store.ErrInvalid, expect.Err(test.read())) })
 	}
 }

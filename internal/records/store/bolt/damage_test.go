@@ -196,7 +196,7 @@ func TestTruncated(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	sm := newSample(t)
 	size, pages := sm.pageSize, len(sm.file)/sm.pageSize
-	kinds := map[string]struct {
+	for name, kind := range map[string]struct {
 		reason string
 		times  int
 		spoil  func(random *rand.Rand, page []byte)
@@ -217,8 +217,7 @@ func TestGarbage(t *testing.T) {
 			binary.NativeEndian.PutUint32(page[16+4*random.IntN(40):], uint32(random.IntN(200)))
 		}},
 		"Bit": {"one bit", 120, func(random *rand.Rand, page []byte) { page[random.IntN(size)] ^= 1 << random.IntN(8) }},
-	}
-	for name, kind := range kinds {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(1, uint64(kind.times)))
@@ -260,7 +259,7 @@ func TestDamagedWhileOpen(t *testing.T) {
 	sm := newSample(t)
 	size, pages := sm.pageSize, len(sm.file)/sm.pageSize
 	random := rand.New(rand.NewPCG(3, 4))
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		times  int
 		spoil  func(f *os.File, i int) error
@@ -281,8 +280,7 @@ func TestDamagedWhileOpen(t *testing.T) {
 		}},
 		"CutOff": {"the file is made shorter, so that mapped memory is gone",
 			10, func(f *os.File, i int) error { return f.Truncate(int64(i * pages / 10 * size)) }},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			failed := 0
 			for i := range test.times {
@@ -315,7 +313,7 @@ func TestDamagedContent(t *testing.T) {
 	change := func(f func(value []byte) []byte) func(records, due *bbolt.Bucket) error {
 		return func(records, _ *bbolt.Bucket) error { return records.Put(badKey, f(bytes.Clone(records.Get(badKey)))) }
 	}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		spoil  func(records, due *bbolt.Bucket) error
 		// The calls that must notice it; Check always must.
@@ -342,8 +340,7 @@ func TestDamagedContent(t *testing.T) {
 		}, false, true},
 		"DueShort": {"the due index itself",
 			func(_, due *bbolt.Bucket) error { return due.Put([]byte{0, 1}, []byte{1}) }, false, true},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
 			s := open(t, path)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
@@ -23,6 +25,174 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/storetest"
 )
+
+// A wire carries the calls of one client to the emulator. It counts them, as
+// the network sees them, and can do with each what networks and services do.
+type wire struct {
+	under aws.HTTPClient
+	mu    sync.Mutex
+	calls map[string]int
+	// meet decides what becomes of the nth call of a kind, counted from 1. Nil, or the answer nil, lets it pass.
+	meet func(call string, n int, r *http.Request) event
+}
+
+// An event is what becomes of a call.
+type event func(pass func() (*http.Response, error)) (*http.Response, error)
+
+var errNetwork = fmt.Errorf("the network failed: %w", io.ErrUnexpectedEOF)
+
+// lost: it is done, but its answer never comes.
+func lost(pass func() (*http.Response, error)) (*http.Response, error) {
+	answer, err := pass()
+	if err != nil {
+		return nil, err
+	}
+	_ = answer.Body.Close()
+	return nil, errNetwork
+}
+
+// dropped: it never arrives.
+func dropped(func() (*http.Response, error)) (*http.Response, error) { return nil, errNetwork }
+
+// refused: it is answered with an error and not done. More is what the error has beside its code.
+func refused(status int, code, more string) event {
+	return func(func() (*http.Response, error)) (*http.Response, error) {
+		body := fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"made by the test"%s}`, code, more)
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+			Body: io.NopCloser(strings.NewReader(body))}, nil
+	}
+}
+
+// cancelled is a transaction that was cancelled for these reasons.
+func cancelled(reasons ...string) event {
+	var list []string
+	for _, r := range reasons {
+		list = append(list, fmt.Sprintf(`{"Code":%q}`, r))
+	}
+	return refused(http.StatusBadRequest, "TransactionCanceledException", `,"CancellationReasons":[`+strings.Join(list, ",")+`]`)
+}
+
+// then does something before it goes on as the event does.
+func (e event) then(do func()) event {
+	return func(pass func() (*http.Response, error)) (*http.Response, error) {
+		answer, err := e(pass)
+		do()
+		return answer, err
+	}
+}
+
+// Do is how the SDK sends.
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	_, call, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	w.mu.Lock()
+	w.calls[call]++
+	n, meet := w.calls[call], w.meet
+	w.mu.Unlock()
+	pass := func() (*http.Response, error) { return w.under.Do(r) }
+	if meet != nil {
+		if e := meet(call, n, r); e != nil {
+			return e(pass)
+		}
+	}
+	return pass()
+}
+
+// count gives the calls since it was last asked, and starts anew.
+func (w *wire) count() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	calls := maps.Clone(w.calls)
+	clear(w.calls)
+	return calls
+}
+
+// script lets the calls of a kind meet these events, one after another.
+func (w *wire) script(call string, events ...event) {
+	var of []func(*http.Request) event
+	for _, e := range events {
+		of = append(of, func(*http.Request) event { return e })
+	}
+	w.scriptOf(call, of...)
+}
+
+// scriptOf is script with events that look at the request.
+func (w *wire) scriptOf(call string, events ...func(*http.Request) event) {
+	w.count()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meet = func(c string, n int, r *http.Request) event {
+		if c != call || n > len(events) {
+			return nil
+		}
+		return events[n-1](r)
+	}
+}
+
+// A stand is a store over a table of its own.
+type stand struct {
+	*dynamo.Store
+	*wire
+	other store.Store      // over the same table, by another wire
+	plain *dynamodb.Client // for what the test does itself
+	sdk   *dynamodb.Client
+	table string
+	// overrunning is the record that overrun changes.
+	overrunning store.Record
+	sleeping    sync.Mutex
+	slept       []time.Duration
+}
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	config := emulator.Config(t)
+	plain := dynamodb.NewFromConfig(config)
+	table := dynamotest.NewTable(t, plain)
+	s := &stand{wire: &wire{under: config.HTTPClient, calls: map[string]int{}}, plain: plain,
+		other: dynamo.New(plain, table, dynamo.Options{}), table: table}
+	config.HTTPClient = s.wire
+	s.sdk = dynamodb.NewFromConfig(config)
+	s.Store = dynamo.New(s.sdk, table, dynamo.Options{
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			s.sleeping.Lock()
+			defer s.sleeping.Unlock()
+			s.slept = append(s.slept, d)
+			return ctx.Err()
+		},
+		Jitter: func() float64 { return 0.5 },
+	})
+	return s
+}
+
+// due stands in no relation to the clock.
+var due = time.Date(2031, time.March, 4, 5, 6, 7, 890_000_000, time.UTC)
+
+func fixture(partition, sort string) store.Record {
+	return store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "writer of " + sort, Schema: 7, Due: due,
+		Expires: due.Truncate(time.Second).Add(time.Hour), Body: bytes.Repeat([]byte(sort), 10)}
+}
+
+// text and number are values of attributes.
+func text(v string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: v} }
+func number(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+
+// duePages are the pages of what is due.
+func duePages(ctx context.Context, s store.Store) (pages []store.Page, _ error) {
+	for cursor := ""; ; {
+		p, err := s.Due(ctx, due, cursor)
+		pages = append(pages, p)
+		if cursor = p.Next; err != nil || cursor == "" {
+			return pages, err
+		}
+	}
+}
+
+// put commits the record past the stand's wire, and gives it as stored.
+func (s *stand) put(t *testing.T, r store.Record) store.Record {
+	t.Helper()
+	expect.OK(t, s.other.Commit(context.Background(), store.Put(r)))
+	r.Version++
+	return r
+}
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) *storetest.Harness {
@@ -53,7 +223,7 @@ func TestCost(t *testing.T) {
 	gone, absent := s.put(t, fixture("p", "gone")), store.Key{Partition: "p", Sort: "absent"}
 	commit := func(changes ...store.Change) func() error { return func() error { return s.Commit(ctx, changes...) } }
 	type calls map[string]int
-	steps := []struct {
+	for _, step := range []struct {
 		reason string
 		do     func() error
 		err    error
@@ -76,8 +246,7 @@ func TestCost(t *testing.T) {
 		{"a page of a partition is one query",
 			func() error { return expect.Err(s.List(ctx, "p", "n", "", 0)) }, nil, calls{"Query": 1}},
 		{"what cannot be right costs nothing", commit(store.Put(fixture("p", ""))), store.ErrInvalid, calls{}},
-	}
-	for _, step := range steps {
+	} {
 		s.count()
 		if err := step.do(); !errors.Is(err, step.err) {
 			t.Fatalf("%s: got error %v, want %v", step.reason, err, step.err)
@@ -170,7 +339,7 @@ func TestCursors(t *testing.T) {
 	scan := func(cursor string) func() (store.Page, error) {
 		return func() (store.Page, error) { return s.Scan(t.Context(), cursor) }
 	}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		read   func() (store.Page, error)
 	}{
@@ -183,8 +352,7 @@ func TestCursors(t *testing.T) {
 		"NoShard": {"there are only so many shards",
 			func() (store.Page, error) { return s.Due(t.Context(), due, "eyJkIjp7InMiOjk5fX0") }},
 		"NoCursor": {"a cursor comes from a page", scan("e30")},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s.count()
 			expect.Fails(t, test.reason, store.ErrInvalid, expect.Err(test.read()))
@@ -291,7 +459,7 @@ func TestUnprocessedKeys(t *testing.T) {
 		changes, want[r.Sort] = append(changes, store.Put(r)), true
 	}
 	expect.OK(t, s.Commit(t.Context(), changes...))
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		most   func(n int) int // of the nth call
 		fails  bool
@@ -299,8 +467,7 @@ func TestUnprocessedKeys(t *testing.T) {
 		"Part":     {"the rest is asked for again", func(int) int { return 2 }, false},
 		"Throttle": {"also when nothing was read at first", func(n int) int { return n % 3 }, false},
 		"Never":    {"but not for ever", func(int) int { return 0 }, true},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			partial := &partial{Client: s.plain, table: s.table, most: test.most}
 			ps := dynamo.New(partial, s.table, dynamo.Options{Sleep: func(context.Context, time.Duration) error { return nil }})
@@ -482,7 +649,7 @@ func (s spoilt) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Opt
 func TestARecordThatCannotBeRead(t *testing.T) {
 	s := dynamo.New(newSpoilt(), "table", dynamo.Options{})
 	before := time.Unix(dynamo.Shards*60, 0) // a listing that begins with the first shard
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		list   func() (store.Page, error)
 		want   []string
@@ -494,8 +661,7 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 			func() (store.Page, error) { return s.Due(t.Context(), before, "") }, []string{"a", "c"}, true},
 		"List": {"an operator sees the rest, and who decides by what is missing stops at the error",
 			func() (store.Page, error) { return s.List(t.Context(), "p", "", "", 0) }, []string{"a", "c"}, false},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			page, err := test.list()

@@ -255,15 +255,14 @@ func TestPauses(t *testing.T) {
 // The context ends the waiting, at once.
 func TestContextEndsTheWaiting(t *testing.T) {
 	s := newStand(t)
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		event  event
 		want   outcome
 	}{
 		"Throttled": {"what was refused is known not to be done", throttled, unknown},
 		"Collides":  {"a collision is then a conflict", collides, conflict},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			plain := dynamo.New(s.sdk, s.table, dynamo.Options{Sleep: func(ctx context.Context, _ time.Duration) error {

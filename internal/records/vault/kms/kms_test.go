@@ -142,7 +142,7 @@ func (s stub) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Opt
 // out of reach for a value that was changed gives it up for lost.
 func TestErrors(t *testing.T) {
 	sealed := expect.Get(kms.New(newClient(t), newKey(t)).Seal(t.Context(), label, []byte("canary")))(t)
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		err    error
 		sealed bool
@@ -156,8 +156,7 @@ func TestErrors(t *testing.T) {
 		"Internal":    {"it passes", &types.KMSInternalException{}, false},
 		"Network":     {"it passes", errors.New("connection reset"), false},
 		"Over":        {"the time was up", context.DeadlineExceeded, false},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			v := kms.New(stub{err: test.err}, "key")
 			_, err := v.Open(t.Context(), label, sealed)
