@@ -135,7 +135,7 @@ func testDueChanging(t *testing.T, h *Harness) {
 	isDue(t, h, "all are due at first", last, stored...)
 
 	pages := 0
-	got, err := gather(func(cursor string) (store.Page, error) {
+	got, err := Gather(func(cursor string) (store.Page, error) {
 		page, err := h.Store.Due(t.Context(), last, cursor)
 		if err != nil {
 			return page, err

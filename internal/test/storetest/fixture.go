@@ -151,8 +151,8 @@ func isError(t *testing.T, reason string, err, want error) {
 	}
 }
 
-// gather reads a listing to its end.
-func gather(read func(cursor string) (store.Page, error)) ([]store.Record, error) {
+// Gather reads a listing to its end.
+func Gather(read func(cursor string) (store.Page, error)) ([]store.Record, error) {
 	var all []store.Record
 	seen := map[string]bool{}
 	for cursor := ""; ; {
@@ -174,7 +174,7 @@ func gather(read func(cursor string) (store.Page, error)) ([]store.Record, error
 
 func list(t *testing.T, s store.Store, partition, prefix string) []store.Record {
 	t.Helper()
-	all, err := gather(func(after string) (store.Page, error) {
+	all, err := Gather(func(after string) (store.Page, error) {
 		return s.List(t.Context(), partition, prefix, after, 0)
 	})
 	if err != nil {
@@ -199,7 +199,7 @@ func isDue(t *testing.T, h *Harness, reason string, before time.Time, want ...st
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	h.Eventually(ctx, t, func() error {
-		got, err := gather(func(cursor string) (store.Page, error) {
+		got, err := Gather(func(cursor string) (store.Page, error) {
 			page, err := h.Store.Due(t.Context(), before, cursor)
 			if h.Ordered && !slices.IsSortedFunc(page.Records, func(a, b store.Record) int { return a.Due.Compare(b.Due) }) {
 				return page, errors.New("the page is not in the order of the due times")

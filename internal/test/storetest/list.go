@@ -147,7 +147,7 @@ func testListAfter(t *testing.T, h *Harness) {
 		"Behind":   {"nor after what would come later", "A#\U0010ffff", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := gather(func(after string) (store.Page, error) {
+			got, err := Gather(func(after string) (store.Page, error) {
 				return h.Store.List(t.Context(), "partition", "A#", cmp.Or(after, test.after), 0)
 			})
 			if err != nil {
@@ -169,7 +169,7 @@ func testListLimit(t *testing.T, h *Harness) {
 	}
 	stored := putAll(t, h.Store, append(all, resting(key("partition", "B#000")))...)[:120]
 	for _, limit := range []int{1, 7, 100, 1000, math.MaxInt} {
-		got, err := gather(func(after string) (store.Page, error) {
+		got, err := Gather(func(after string) (store.Page, error) {
 			page, err := h.Store.List(t.Context(), "partition", "A#", after, limit)
 			if len(page.Records) > limit {
 				t.Errorf("a page of at most %d records has %d", limit, len(page.Records))
@@ -192,7 +192,7 @@ func testChangingList(t *testing.T, h *Harness) {
 		stable[r.Sort] = i%3 != 0
 	}
 	pages := 0
-	got, err := gather(func(after string) (store.Page, error) {
+	got, err := Gather(func(after string) (store.Page, error) {
 		page, err := h.Store.List(t.Context(), "partition", "", after, 0)
 		if err != nil || len(page.Records) == 0 {
 			return page, err

@@ -151,7 +151,7 @@ func testNotAliased(t *testing.T, h *Harness) {
 			return one(page, err)
 		},
 		"Due": func() (store.Record, error) {
-			records, err := gather(func(cursor string) (store.Page, error) { return h.Store.Due(t.Context(), due, cursor) })
+			records, err := Gather(func(cursor string) (store.Page, error) { return h.Store.Due(t.Context(), due, cursor) })
 			return one(store.Page{Records: records}, err)
 		},
 	}

@@ -18,7 +18,7 @@ var scanTests = map[string]func(*testing.T, *Harness){
 // scan reads all pages.
 func scan(t *testing.T, s store.Store) []store.Record {
 	t.Helper()
-	all, err := gather(func(cursor string) (store.Page, error) { return s.Scan(t.Context(), cursor) })
+	all, err := Gather(func(cursor string) (store.Page, error) { return s.Scan(t.Context(), cursor) })
 	if err != nil {
 		t.Fatalf("Scan: %v", err)
 	}

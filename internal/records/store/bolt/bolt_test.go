@@ -97,7 +97,7 @@ func fill(t *testing.T, s *bolt.Store, n int) map[store.Key]store.Record {
 func contents(ctx context.Context, s *bolt.Store) (map[store.Key]store.Record, error) {
 	all := map[store.Key]store.Record{}
 	for i := range 5 {
-		listed, err := gather(func(cursor string) (store.Page, error) {
+		listed, err := storetest.Gather(func(cursor string) (store.Page, error) {
 			return s.List(ctx, fmt.Sprint("partition ", i), "", cursor, 0)
 		})
 		if err != nil {
@@ -107,7 +107,8 @@ func contents(ctx context.Context, s *bolt.Store) (map[store.Key]store.Record, e
 			all[r.Key] = r
 		}
 	}
-	listed, err := gather(func(cursor string) (store.Page, error) { return s.Due(ctx, due.Add(1000*time.Hour), cursor) })
+	last := due.Add(1000 * time.Hour)
+	listed, err := storetest.Gather(func(cursor string) (store.Page, error) { return s.Due(ctx, last, cursor) })
 	if err != nil {
 		return nil, err
 	}
@@ -133,17 +134,6 @@ func contents(ctx context.Context, s *bolt.Store) (map[store.Key]store.Record, e
 		return nil, fmt.Errorf("%d records are due, and Due lists %d", dues, len(listed))
 	}
 	return all, nil
-}
-
-// gather reads a listing to its end.
-func gather(read func(cursor string) (store.Page, error)) (all []store.Record, err error) {
-	for cursor := ""; ; {
-		p, err := read(cursor)
-		all = append(all, p.Records...)
-		if cursor = p.Next; err != nil || cursor == "" {
-			return all, err
-		}
-	}
 }
 
 func TestStore(t *testing.T) {
@@ -199,7 +189,7 @@ func TestPages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
-			expect.Get(gather(func(cursor string) (store.Page, error) {
+			expect.Get(storetest.Gather(func(cursor string) (store.Page, error) {
 				p, err := test.read(cursor)
 				got = append(got, len(p.Records))
 				return p, err

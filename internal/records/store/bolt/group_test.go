@@ -46,6 +46,15 @@ func TestWaitingCommitsShareATransaction(t *testing.T) {
 	}
 	expect.Same(t, "transactions of 64 commits that waited", 1, s.Transactions()-before)
 	expect.Same(t, "records", 64, len(expect.Get(s.List(t.Context(), "partition", "", "", 0))(t).Records))
+
+	// Those of a group in which all is refused write nothing. They are at version 0, and the records at 1.
+	before = s.Transactions()
+	release, answers = queued(t, s, commits[0], commits[1])
+	release()
+	for _, answer := range answers {
+		expect.Fails(t, "a commit", store.ErrConflict, <-answer)
+	}
+	expect.Same(t, "transactions of commits that are refused", 0, s.Transactions()-before)
 }
 
 // Each set of a group is checked as a whole against the sets before it, and is then written as a whole.
@@ -121,21 +130,6 @@ func TestAnsweredCommitsAreForgotten(t *testing.T) {
 			t.Errorf("the body of commit %d is still in memory", i)
 		}
 	}
-}
-
-// A group in which all is refused writes nothing.
-func TestAGroupOfConflictsWritesNothing(t *testing.T) {
-	s := open(t, newPath(t))
-	r := fixture("partition", "sort")
-	r.Version = 3
-	before := s.Transactions()
-	commit := func() error { return s.Commit(t.Context(), store.Put(r)) }
-	release, answers := queued(t, s, commit, commit)
-	release()
-	for _, answer := range answers {
-		expect.Fails(t, "a commit", store.ErrConflict, <-answer)
-	}
-	expect.Same(t, "transactions", 0, s.Transactions()-before)
 }
 
 // A disk that hangs keeps nobody waiting whose context has ended.

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/storetest"
 )
 
 // The tests start themselves again as another process, which plays a role with the store at a path.
@@ -138,7 +139,7 @@ func TestKilled(t *testing.T) {
 			if made != n && made != n+1 {
 				t.Errorf("%s was answered %d commits and made %d", partition, n, made)
 			}
-			records := expect.Get(gather(func(cursor string) (store.Page, error) {
+			records := expect.Get(storetest.Gather(func(cursor string) (store.Page, error) {
 				return s.List(t.Context(), partition, "record ", cursor, 0)
 			}))(t)
 			for i, r := range records {

@@ -175,15 +175,9 @@ func fixture(partition, sort string) store.Record {
 func text(v string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: v} }
 func number(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
 
-// duePages are the pages of what is due.
-func duePages(ctx context.Context, s store.Store) (pages []store.Page, _ error) {
-	for cursor := ""; ; {
-		p, err := s.Due(ctx, due, cursor)
-		pages = append(pages, p)
-		if cursor = p.Next; err != nil || cursor == "" {
-			return pages, err
-		}
-	}
+// dues are the records of all pages of what is due.
+func dues(ctx context.Context, s store.Store) ([]store.Record, error) {
+	return storetest.Gather(func(cursor string) (store.Page, error) { return s.Due(ctx, due, cursor) })
 }
 
 // put commits the record past the stand's wire, and gives it as stored.
@@ -255,12 +249,11 @@ func TestCost(t *testing.T) {
 	}
 
 	s.count()
-	filled := 0
-	for _, p := range expect.Get(duePages(ctx, s))(t) {
-		if len(p.Records) > 0 {
-			filled++
-		}
+	shards := map[int]bool{}
+	for _, r := range expect.Get(dues(ctx, s))(t) {
+		shards[dynamo.ShardOf(r.Key)] = true
 	}
+	filled := len(shards)
 	if filled == 0 || filled == dynamo.Shards {
 		t.Fatalf("%d shards hold what is due, want some but not all", filled)
 	}
@@ -308,14 +301,19 @@ func TestShards(t *testing.T) {
 		}
 		expect.OK(t, s.Commit(t.Context(), changes...))
 	}
-	pages, total := expect.Get(duePages(t.Context(), s))(t), 0
-	for _, p := range pages {
-		total += len(p.Records)
-		if len(p.Records) > 2*records/dynamo.Shards {
-			t.Errorf("a shard holds %d of %d records", len(p.Records), records)
+	shards := map[int]int{}
+	s.count()
+	for _, r := range expect.Get(dues(t.Context(), s))(t) {
+		shards[dynamo.ShardOf(r.Key)]++
+	}
+	total := 0
+	for _, n := range shards {
+		total += n
+		if n > 2*records/dynamo.Shards {
+			t.Errorf("a shard holds %d of %d records", n, records)
 		}
 	}
-	expect.Same(t, "pages", dynamo.Shards, len(pages))
+	expect.Same(t, "pages", dynamo.Shards, s.count()["Query"])
 	expect.Same(t, "records", records, total)
 }
 
@@ -415,10 +413,7 @@ func TestLaggingIndex(t *testing.T) {
 		moved.Version = 2
 	})}
 	stays.Version = 1
-	var got []store.Record
-	for _, p := range expect.Get(duePages(t.Context(), dynamo.New(client, s.table, dynamo.Options{})))(t) {
-		got = append(got, p.Records...)
-	}
+	got := expect.Get(dues(t.Context(), dynamo.New(client, s.table, dynamo.Options{})))(t)
 	// Records that were read before the change are as they were.
 	for _, r := range got {
 		expect.Same(t, "what Due lists of "+r.Sort, expect.Get(s.Get(t.Context(), r.Key))(t), r)
@@ -472,11 +467,9 @@ func TestUnprocessedKeys(t *testing.T) {
 			partial := &partial{Client: s.plain, table: s.table, most: test.most}
 			ps := dynamo.New(partial, s.table, dynamo.Options{Sleep: func(context.Context, time.Duration) error { return nil }})
 			got := map[string]bool{}
-			pages, err := duePages(t.Context(), ps)
-			for _, p := range pages {
-				for _, r := range p.Records {
-					got[r.Sort] = true
-				}
+			all, err := dues(t.Context(), ps)
+			for _, r := range all {
+				got[r.Sort] = true
 			}
 			if test.fails != (err != nil) {
 				t.Fatalf("%s: got error %v", test.reason, err)
@@ -598,7 +591,7 @@ func TestConsistentReads(t *testing.T) {
 	}
 	expect.Get(s.Get(t.Context(), r.Key))(t)
 	expect.Get(s.List(t.Context(), "p", "", "", 0))(t)
-	expect.Get(duePages(t.Context(), s))(t)
+	expect.Get(dues(t.Context(), s))(t)
 	expect.OK(t, s.Commit(t.Context(), store.Check(r.Key, 1)))
 	want := map[string]bool{"GetItem": true, "Query": true, "BatchGetItem": true, "Query of the index": false}
 	expect.Same(t, "which reads are consistent", want, got)

@@ -216,7 +216,7 @@ func TestReadFaults(t *testing.T) {
 	reads := map[string]func() error{
 		"GetItem":      func() error { return expect.Err(s.Get(t.Context(), r.Key)) },
 		"Query":        func() error { return expect.Err(s.List(t.Context(), "p", "", "", 0)) },
-		"BatchGetItem": func() error { return expect.Err(duePages(t.Context(), s)) },
+		"BatchGetItem": func() error { return expect.Err(dues(t.Context(), s)) },
 	}
 	for call, read := range reads {
 		t.Run(call, func(t *testing.T) {
