@@ -181,6 +181,13 @@ func TestOperatorsSee(t *testing.T) {
 			t.Errorf("%v %v", rows, err)
 		}
 	}
+	// Where no broker runs, no page can be shown, whatever the providers' settings are: none is set up to say so.
+	for _, line := range []string{"dashboard ready-1", "console"} {
+		status, _, diagnostics := called(t, map[string]string{"LONGSHORE_POSTGRES_URL": "nonsense"},
+			append(strings.Fields(line), "--data", b.dir)...)
+		expect.Same(t, line+": exit status", 1, status)
+		has(t, diagnostics, "no broker runs on this folder that could show a page: start it by `longshore serve`")
+	}
 }
 
 // The list says once for all operations that they wait for a server.
@@ -209,6 +216,9 @@ func TestWhatIsWaitedForIsListed(t *testing.T) {
 
 func TestOperatorsAct(t *testing.T) {
 	b := newBench(t)
+	b.provision("soon-1", "async", 10, 202)
+	has(t, b.operate(0, "instances", "--watch"), "provision of soon-1: in progress", "provision of soon-1: succeeded",
+		"[####################] 100 %", "Nothing runs.")
 	token := b.provision("slow-1", "async", 3600, 202)
 	has(t, b.operate(0, "retry", token), "Started again, as attempt 2")
 	has(t, b.operate(1, "settle", token, "--failed", "Ask for it again next week."), "say --yes")
@@ -224,6 +234,14 @@ func TestOperatorsAct(t *testing.T) {
 	has(t, b.operate(0, "retry", again), "What it left is being removed", "deprovision")
 	has(t, b.operate(1, "retry", again), "another operation has replaced this one")
 	has(t, b.operate(1, "retry", "nonsense"), "`longshore operations -o wide` lists")
+
+	// Where no broker runs, what retry starts waits for it.
+	token = b.provision("slow-2", "async", 3600, 202)
+	b.stop()
+	has(t, b.operate(0, "retry", token), "goes on when the broker is started")
+	has(t, b.operate(0, "settle", token, "--failed", "No.", "--yes"), "create failed")
+	b.start()
+	has(t, b.polled("slow-2", token), "No.")
 }
 
 // A rebuild that may have missed something says so, and not as one of the things that it cannot derive.
@@ -273,37 +291,6 @@ func TestRebuildOfLostRecords(t *testing.T) {
 			b.provision("ready-1", "sync", 0, 201)
 		})
 	}
-}
-
-// Where no broker runs, what retry starts waits for it.
-func TestOperatorsActOnAFolderAtRest(t *testing.T) {
-	b := newBench(t)
-	token := b.provision("slow-1", "async", 3600, 202)
-	b.stop()
-	has(t, b.operate(0, "retry", token), "goes on when the broker is started")
-	has(t, b.operate(0, "settle", token, "--failed", "No.", "--yes"), "create failed")
-	b.start()
-	has(t, b.polled("slow-1", token), "No.")
-}
-
-// Where no broker runs, no page can be shown, whatever the providers' settings are: none is set up to say so.
-func TestLinksNeedARunningBroker(t *testing.T) {
-	b := newBench(t)
-	b.provision("ready-1", "sync", 0, 201)
-	b.stop()
-	for _, line := range []string{"dashboard ready-1", "console"} {
-		status, _, diagnostics := called(t, map[string]string{"LONGSHORE_POSTGRES_URL": "nonsense"},
-			append(strings.Fields(line), "--data", b.dir)...)
-		expect.Same(t, line+": exit status", 1, status)
-		has(t, diagnostics, "no broker runs on this folder that could show a page: start it by `longshore serve`")
-	}
-}
-
-func TestOperatorsFollow(t *testing.T) {
-	b := newBench(t)
-	b.provision("slow-1", "async", 10, 202)
-	has(t, b.operate(0, "instances", "--watch"), "provision of slow-1: in progress", "provision of slow-1: succeeded",
-		"[####################] 100 %", "Nothing runs.")
 }
 
 func TestReaperReport(t *testing.T) {

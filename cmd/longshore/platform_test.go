@@ -177,21 +177,9 @@ func TestRotateOfTheDefaultPlatform(t *testing.T) {
 	mustStart(t, dir, "", "").lets("", "cf", next, 200)
 }
 
-// A rotation without an overlap ends every earlier password at once.
+// A rotation without an overlap ends every earlier password at once. An overlap that is over when the new password is shown is
+// refused, before anything is changed.
 func TestRotateWithoutAnOverlap(t *testing.T) {
-	dir := startedOnce(t)
-	second := say(t, dir, `: (\S+)\nThe old password is valid until`, "rotate", "default", "--now", "--overlap", "1h")
-	next := say(t, dir, `: (\S+)\nEvery earlier password is refused, in a minute at the latest`, "rotate", "default",
-		"--now", "--overlap", "0s")
-	refuses(t, dir, "cf", first, app.EnvPassword)
-	s := mustStart(t, dir, "", "")
-	s.lets("", "cf", first, 401)
-	s.lets("", "cf", second, 401)
-	s.lets("", "cf", next, 200)
-}
-
-// An overlap that is over when the new password is shown is refused, before anything is changed.
-func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
 	if minOverlap <= platforms.Spread {
 		t.Fatalf("an overlap of %v is taken, and after it some processes do not know of it for %v", minOverlap,
 			platforms.Spread-minOverlap)
@@ -199,22 +187,36 @@ func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
 	dir := startedOnce(t)
 	for _, overlap := range []string{"1s", "65s", "1m59s", "-1h"} {
 		for _, now := range []bool{true, false} {
-			args := []string{"platform", "rotate", "default", "--data", dir, "--overlap", overlap, fmt.Sprint("--now=", now)}
-			fails(t, 2, "give 2m or more, or 0s", args...)
+			fails(t, 2, "give 2m or more, or 0s", "platform", "rotate", "default", "--data", dir, "--overlap", overlap,
+				fmt.Sprint("--now=", now))
 		}
 	}
-	mustStart(t, dir, "cf", first).lets("", "cf", first, 200)
+	s := mustStart(t, dir, "cf", first)
+	s.lets("", "cf", first, 200)
+	s.stop()
+	second := say(t, dir, `: (\S+)\nThe old password is valid until`, "rotate", "default", "--now", "--overlap", "1h")
+	next := say(t, dir, `: (\S+)\nEvery earlier password is refused, in a minute at the latest`, "rotate", "default",
+		"--now", "--overlap", "0s")
+	refuses(t, dir, "cf", first, app.EnvPassword)
+	s = mustStart(t, dir, "", "")
+	s.lets("", "cf", first, 401)
+	s.lets("", "cf", second, 401)
+	s.lets("", "cf", next, 200)
 }
 
 // TestPlatformsAreAsTheCommandsSay proves that the broker does what add, remove and list say.
 func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	dir := startedOnce(t)
+	// A platform that is named like the user of the environment is refused, and nothing is blocked by it.
+	fails(t, 1, `the user name "cf" is that of platform "default": choose another name`, "platform", "add", "cf", "--data", dir)
+	eu := say(t, dir, `password +(\S+)`, "add", "cf-eu")
 	user := say(t, dir, `user +(\S+)`, "add", "korifi", "--path", "/korifi", "--offering", "demo/async")
 	again := func(what string, path, user, password string, want int) {
 		t.Helper()
 		s := mustStart(t, dir, "cf", first)
 		s.lets(path, user, password, want)
 		s.lets("", "cf", first, 200)
+		s.lets("", "cf-eu", eu, 200)
 		s.stop()
 	}
 	expect.Same(t, "the user is", "korifi", user)
@@ -258,16 +260,6 @@ func TestPlatformAddWithItsID(t *testing.T) {
 	password := say(t, dir, `password +(\S+)`, "add", "korifi", "--id", id)
 	expect.Same(t, "its id", id, say(t, dir, `korifi +(p-\S+)`, "list"))
 	mustStart(t, dir, "", "").lets("", "korifi", password, 200)
-}
-
-// A platform that is named like the user of the environment is refused, and nothing is blocked by it.
-func TestPlatformAddOfTheEnvironmentsUser(t *testing.T) {
-	dir := startedOnce(t)
-	fails(t, 1, `the user name "cf" is that of platform "default": choose another name`, "platform", "add", "cf", "--data", dir)
-	password := say(t, dir, `password +(\S+)`, "add", "cf-eu")
-	s := mustStart(t, dir, "cf", first)
-	s.lets("", "cf", first, 200)
-	s.lets("", "cf-eu", password, 200)
 }
 
 // Logins that a later program wrote are not read, and not written over.
