@@ -33,14 +33,7 @@ func TestOpenMakesTheFile(t *testing.T) {
 	expect.Same(t, "reopened, the identity", identity, open(t, path).Identity())
 }
 
-type openErrorTest struct {
-	reason string
-	before func(t *testing.T, path string)
-	want   error
-	opts   []bolt.Option
-}
-
-func openErrorTests() map[string]openErrorTest {
+func TestOpenErrors(t *testing.T) {
 	write := func(content string) func(*testing.T, string) {
 		return func(t *testing.T, path string) { expect.OK(t, os.WriteFile(path, []byte(content), 0o600)) }
 	}
@@ -54,7 +47,12 @@ func openErrorTests() map[string]openErrorTest {
 	}
 	about := []byte("about")
 	mustExist := []bolt.Option{bolt.MustExist()}
-	return map[string]openErrorTest{
+	for name, test := range map[string]struct {
+		reason string
+		before func(t *testing.T, path string)
+		want   error
+		opts   []bolt.Option
+	}{
 		"Missing": {"a file that must exist is never made", func(*testing.T, string) {}, bolt.ErrMissing, mustExist},
 		"MissingFolder": {"a folder is never made",
 			func(t *testing.T, path string) { expect.OK(t, os.Remove(filepath.Dir(path))) }, fs.ErrNotExist, nil},
@@ -78,11 +76,7 @@ func openErrorTests() map[string]openErrorTest {
 		}), bolt.ErrDamaged, nil},
 		"Newer": {"a newer file is not damaged, but not understood", spoilt(bolt.SetNewer), bolt.ErrNewer, nil},
 		"InUse": {"a file has one owner", func(t *testing.T, path string) { open(t, path) }, bolt.ErrLocked, nil},
-	}
-}
-
-func TestOpenErrors(t *testing.T) {
-	for name, test := range openErrorTests() {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := newPath(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -80,84 +79,76 @@ type commit struct {
 var put, anonymous, remove, several = commit{"PutItem", false}, commit{"PutItem", true}, commit{"DeleteItem", false},
 	commit{"TransactWriteItems", false}
 
-// unansweredTests are calls that get no answer, or may have been done all the same.
-func unansweredTests() map[string]faultTest {
-	return map[string]faultTest{
-		"LostPut": {"the next try meets its own version, and knows it by its writer", put, came{committed, 2, 2},
-			are(lost)},
-		"LostPutTwice":         {"also when that answer is lost", put, came{committed, 2, 3}, are(lost, lost)},
-		"DroppedPut":           {"what never arrived is done by the next try", put, came{committed, 2, 2}, are(dropped)},
-		"LostPutWithoutWriter": {"without a writer nothing can be known again", anonymous, came{unknown, 2, 2}, are(lost)},
-		"LostPutOverrun": {"no conflict may be told where something was changed, even if another's change lies on top",
-			put, came{unknown, 3, 2},
-			func(s *stand, t *testing.T) []event { return []event{event(lost).then(func() { s.overrun(t) })} }},
-		"DroppedPutOverrun": {"nor where nobody knows whether it was", put, came{unknown, 2, 2},
-			func(s *stand, t *testing.T) []event { return []event{event(dropped).then(func() { s.overrun(t) })} }},
-		"LostPutThenRefused": {"a refusal says nothing of the try before it", put, came{unknown, 2, 2}, are(lost, forbidden)},
-		"LostPutThenCollisions": {"nor does a collision", put, came{unknown, 2, most},
-			are(append([]event{lost}, repeated(collides, most)...)...)},
-		"PutNeverAnswered": {"there is an end to trying", put, came{unknown, 2, most}, always(lost)},
-		"LostConflict": {"what meets another's version once its answer was lost is not called a conflict", put,
-			came{unknown, 2, 2}, func(s *stand, t *testing.T) []event {
-				s.overrun(t)
-				return []event{lost}
-			}},
-		"ServerError": {"an internal error may come after the work was done", put, came{committed, 2, 2}, are(serverError)},
-		"UnknownServerError": {"also one without a name", put, came{committed, 2, 2},
-			are(refused(http.StatusServiceUnavailable, "Oops", ""))},
-		"ServerErrors": {"and says no more of it in the end", put, came{unknown, 1, most}, always(serverError)},
-		"LostDelete": {"what is gone was removed by this commit or by another: it cannot be told", remove, came{unknown, 0, 2},
-			are(lost)},
-		"DroppedDelete":      {"what never arrived is done by the next try", remove, came{committed, 0, 2}, are(dropped)},
-		"LostTransaction":    {"its token makes the next try the same one", several, came{committed, 2, 2}, are(lost)},
-		"DroppedTransaction": {"what never arrived is done by the next try", several, came{committed, 2, 2}, are(dropped)},
-		"TransactionInProgress": {"an earlier try is still under way", several, came{committed, 2, 3},
-			are(lost, refusal("TransactionInProgressException"))},
-	}
-}
+var faultTests = map[string]faultTest{
+	// Calls that get no answer, or may have been done all the same.
+	"LostPut": {"the next try meets its own version, and knows it by its writer", put, came{committed, 2, 2},
+		are(lost)},
+	"LostPutTwice":         {"also when that answer is lost", put, came{committed, 2, 3}, are(lost, lost)},
+	"DroppedPut":           {"what never arrived is done by the next try", put, came{committed, 2, 2}, are(dropped)},
+	"LostPutWithoutWriter": {"without a writer nothing can be known again", anonymous, came{unknown, 2, 2}, are(lost)},
+	"LostPutOverrun": {"no conflict may be told where something was changed, even if another's change lies on top",
+		put, came{unknown, 3, 2},
+		func(s *stand, t *testing.T) []event { return []event{event(lost).then(func() { s.overrun(t) })} }},
+	"DroppedPutOverrun": {"nor where nobody knows whether it was", put, came{unknown, 2, 2},
+		func(s *stand, t *testing.T) []event { return []event{event(dropped).then(func() { s.overrun(t) })} }},
+	"LostPutThenRefused": {"a refusal says nothing of the try before it", put, came{unknown, 2, 2}, are(lost, forbidden)},
+	"LostPutThenCollisions": {"nor does a collision", put, came{unknown, 2, most},
+		are(append([]event{lost}, repeated(collides, most)...)...)},
+	"PutNeverAnswered": {"there is an end to trying", put, came{unknown, 2, most}, always(lost)},
+	"LostConflict": {"what meets another's version once its answer was lost is not called a conflict", put,
+		came{unknown, 2, 2}, func(s *stand, t *testing.T) []event {
+			s.overrun(t)
+			return []event{lost}
+		}},
+	"ServerError": {"an internal error may come after the work was done", put, came{committed, 2, 2}, are(serverError)},
+	"UnknownServerError": {"also one without a name", put, came{committed, 2, 2},
+		are(refused(http.StatusServiceUnavailable, "Oops", ""))},
+	"ServerErrors": {"and says no more of it in the end", put, came{unknown, 1, most}, always(serverError)},
+	"LostDelete": {"what is gone was removed by this commit or by another: it cannot be told", remove, came{unknown, 0, 2},
+		are(lost)},
+	"DroppedDelete":      {"what never arrived is done by the next try", remove, came{committed, 0, 2}, are(dropped)},
+	"LostTransaction":    {"its token makes the next try the same one", several, came{committed, 2, 2}, are(lost)},
+	"DroppedTransaction": {"what never arrived is done by the next try", several, came{committed, 2, 2}, are(dropped)},
+	"TransactionInProgress": {"an earlier try is still under way", several, came{committed, 2, 3},
+		are(lost, refusal("TransactionInProgressException"))},
 
-// refusedTests are calls that DynamoDB refuses.
-func refusedTests() map[string]faultTest {
-	return map[string]faultTest{
-		"PutCollides": {"a collision passes", put, came{committed, 2, 3}, are(collides, collides)},
-		"PutCollidesAlways": {"one that does not is a conflict: nothing was changed", put, came{conflict, 1, most},
-			always(collides)},
-		"DeleteCollides": {"a collision passes", remove, came{committed, 0, 2}, are(collides)},
-		"TransactionCollides": {"a collision passes", several, came{committed, 2, 3},
-			are(cancelled("None", "TransactionConflict", "None"), cancelled("TransactionConflict", "TransactionConflict"))},
-		"TransactionCollidesAlways": {"one that does not is a conflict: nothing was changed", several, came{conflict, 1, most},
-			always(cancelled("TransactionConflict", "None", "None"))},
-		"TransactionThrottled": {"throttling passes", several, came{committed, 2, 3},
-			are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None"))},
-		"TransactionThrottledAlways": {"and is no conflict if it does not", several, came{unknown, 1, most},
-			always(cancelled("None", "ThrottlingError"))},
-		"ConditionWeighsMost": {"a condition that does not hold will not hold at the next try", several, came{conflict, 1, 1},
-			are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError"))},
-		"CollisionWeighsMore": {"a collision is a conflict even if something was throttled as well", several,
-			came{conflict, 1, most}, always(cancelled("ThrottlingError", "TransactionConflict"))},
-		"TransactionInvalid": {"what one of the changes makes impossible is not tried again", several, came{invalid, 1, 1},
-			are(cancelled("None", "ValidationError"))},
-		"CancelledForUnknownReasons": {"a reason that is not known does not pass", several, came{unknown, 1, 1},
-			are(cancelled("None", "SomethingNew"))},
-		"CancelledForNoReason": {"nor does one that is not told", several, came{unknown, 1, 1}, are(cancelled())},
-		"Throttled": {"throttling passes, under each of its names", put, came{committed, 2, 5},
-			are(refusal("ProvisionedThroughputExceededException"), throttled,
-				refusal("RequestLimitExceeded"), refusal("Throttling"))},
-		"ThrottledAlways": {"it is neither a conflict nor anybody's mistake", put, came{unknown, 1, most}, always(throttled)},
-		"Invalid": {"what DynamoDB cannot take is not tried again", put, came{invalid, 1, 1},
-			are(refusal("ValidationException"))},
-		"Forbidden": {"nor is what is not allowed", put, came{unknown, 1, 1}, are(forbidden)},
-		"NoTable":   {"nor what has no table", several, came{unknown, 1, 1}, are(noTable)},
-	}
+	// Calls that DynamoDB refuses.
+	"PutCollides": {"a collision passes", put, came{committed, 2, 3}, are(collides, collides)},
+	"PutCollidesAlways": {"one that does not is a conflict: nothing was changed", put, came{conflict, 1, most},
+		always(collides)},
+	"DeleteCollides": {"a collision passes", remove, came{committed, 0, 2}, are(collides)},
+	"TransactionCollides": {"a collision passes", several, came{committed, 2, 3},
+		are(cancelled("None", "TransactionConflict", "None"), cancelled("TransactionConflict", "TransactionConflict"))},
+	"TransactionCollidesAlways": {"one that does not is a conflict: nothing was changed", several, came{conflict, 1, most},
+		always(cancelled("TransactionConflict", "None", "None"))},
+	"TransactionThrottled": {"throttling passes", several, came{committed, 2, 3},
+		are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None"))},
+	"TransactionThrottledAlways": {"and is no conflict if it does not", several, came{unknown, 1, most},
+		always(cancelled("None", "ThrottlingError"))},
+	"ConditionWeighsMost": {"a condition that does not hold will not hold at the next try", several, came{conflict, 1, 1},
+		are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError"))},
+	"CollisionWeighsMore": {"a collision is a conflict even if something was throttled as well", several,
+		came{conflict, 1, most}, always(cancelled("ThrottlingError", "TransactionConflict"))},
+	"TransactionInvalid": {"what one of the changes makes impossible is not tried again", several, came{invalid, 1, 1},
+		are(cancelled("None", "ValidationError"))},
+	"CancelledForUnknownReasons": {"a reason that is not known does not pass", several, came{unknown, 1, 1},
+		are(cancelled("None", "SomethingNew"))},
+	"CancelledForNoReason": {"nor does one that is not told", several, came{unknown, 1, 1}, are(cancelled())},
+	"Throttled": {"throttling passes, under each of its names", put, came{committed, 2, 5},
+		are(refusal("ProvisionedThroughputExceededException"), throttled,
+			refusal("RequestLimitExceeded"), refusal("Throttling"))},
+	"ThrottledAlways": {"it is neither a conflict nor anybody's mistake", put, came{unknown, 1, most}, always(throttled)},
+	"Invalid": {"what DynamoDB cannot take is not tried again", put, came{invalid, 1, 1},
+		are(refusal("ValidationException"))},
+	"Forbidden": {"nor is what is not allowed", put, came{unknown, 1, 1}, are(forbidden)},
+	"NoTable":   {"nor what has no table", several, came{unknown, 1, 1}, are(noTable)},
 }
 
 // TestFaults has what the emulator never does by itself: lost answers, collisions of transactions, throttling. Each test commits
 // one change, or that change and others, of a record at version 1.
 func TestFaults(t *testing.T) {
-	tests := unansweredTests()
-	maps.Copy(tests, refusedTests())
 	s := newStand(t)
-	for name, test := range tests {
+	for name, test := range faultTests {
 		t.Run(name, func(t *testing.T) {
 			s.meet = nil
 			r := fixture("faults", name)
