@@ -3,6 +3,7 @@ package operator_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,6 +40,8 @@ type site struct {
 	console *operator.Console
 	ledger  *ledger.Ledger
 	stalled bool // what is begun does not go on, and callers accept that
+	asker   lifecycle.Asker
+	said    json.RawMessage // of the asker, by the platform
 }
 
 func newSite(t *testing.T) *site {
@@ -97,7 +100,7 @@ func (s *site) Finish(ctx context.Context, ref workflow.Ref) error {
 
 func (s *site) caller() broker.Caller {
 	s.clock = s.clock.Add(time.Second)
-	return broker.Caller{Platform: "p", Received: s.clock, AcceptsIncomplete: s.stalled}
+	return broker.Caller{Platform: "p", Received: s.clock, AcceptsIncomplete: s.stalled, Asker: s.asker, Identity: s.said}
 }
 
 // order is a platform's request for an instance, login one for a binding, and removal one for the end of either.
