@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,17 +25,10 @@ import (
 // is named and counted, the rest is listed, and the exit status is 2.
 func TestListsGoAroundADamagedRecord(t *testing.T) {
 	b := newBench(t)
-	b.provision("one", "sync", 0, 201)
-	var rows []struct {
-		Platform string `json:"platform_id"`
-	}
-	if err := json.Unmarshal([]byte(b.operate(0, "instances", "-o", "json")), &rows); err != nil || len(rows) != 1 {
-		t.Fatal(rows, err)
-	}
 	b.stop()
 	s := expect.Get(bolt.Open(filepath.Join(b.dir, "longshore.db"), bolt.MustExist()))(t)
 	ended := time.Now().Add(time.Hour) // else the reaper ends it
-	records, key := ledger.New(s, func() string { return "w" }), lifecycle.Key{Platform: rows[0].Platform, Instance: "i"}
+	records, key := ledger.New(s, func() string { return "w" }), lifecycle.Key{Platform: "default", Instance: "i"}
 	kept := lifecycle.Record{Key: key.Former("1"), State: lifecycle.Quarantined, Incarnation: "1", Provider: "demo", Due: ended,
 		Kept: &lifecycle.Kept{Since: time.Now(), Until: ended}}
 	enclosed := kept
@@ -58,10 +50,11 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 		if runs {
 			b.start()
 		}
-		for command, wants := range map[string][]string{"retained": {"i@1",
-			"in 59m", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
+		for command, wants := range map[string][]string{
+			"retained":          {"i@1", "in 59m", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
 			"reaper quarantine": {"enclosed", "demo", "released", "not all records could be read (2 faults)", `"FORMER#a#"`},
-			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`}} {
+			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`},
+		} {
 			has(t, b.operate(2, strings.Fields(command)...), wants...)
 		}
 	}

@@ -131,19 +131,23 @@ func TestAFormerLifeIsListedAsSuch(t *testing.T) {
 	gone, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: s.clock, Timeout: time.Hour})
 	gone.Key = life.Key.Former("earlier")
 	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life), ledger.Put(gone))))
-	lives := func(state string) (lives []string) {
-		t.Helper()
+	for state, want := range map[string][]string{"": {"", "earlier"}, "quarantined": {"before"}, "deleting": {"earlier"},
+		"ready": {""}} {
+		var lives []string
 		for _, r := range s.rows(s.console.List, operator.Query{What: operator.Instances, State: state}) {
 			lives = append(lives, r.Life)
 		}
 		slices.Sort(lives)
-		return lives
-	}
-	for state, want := range map[string][]string{"": {"", "earlier"}, "quarantined": {"before"},
-		"deleting": {"earlier"}, "ready": {""}} {
-		expect.Same(t, "lives in state "+state, want, lives(state))
+		expect.Same(t, "lives in state "+state, want, lives)
 	}
 	expect.Same(t, "the life of what has the id", "", expect.Get(s.console.Instance(t.Context(), "", "i"))(t).Key.Life)
+}
+
+// spoils puts a record that cannot be read.
+func (s *site) spoils(partition, sort string, due time.Time) {
+	s.Helper()
+	r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Due: due, Body: []byte("no JSON")}
+	expect.OK(s, s.store.Commit(s.Context(), store.Put(r)))
 }
 
 // Lists of the reaper's records go around what is damaged: they name each such record, and give the rest, with the name of the
@@ -157,16 +161,12 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 	life.Attributes, life.Made.Broker = lifecycle.Attributes{ServiceID: service, PlanID: plan, SpaceGUID: "s"}, testkit.Identity
 	enclosed := kept(key, "2", now)
 	enclosed.Kept.Name = "enclosed"
-	changes := []ledger.Change{ledger.Put(life), ledger.Put(enclosed), ledger.PutReport(ledger.Report{Started: now}, "1")}
-	expect.OK(t, s.ledger.Commit(t.Context(), changes...))
-	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
-		"REPORT#a": ledger.ReaperPartition, "INVENTORY": ledger.ReaperPartition} {
-		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
-		if partition != ledger.ReaperPartition {
-			r.Due = now
-		}
-		expect.OK(t, s.store.Commit(t.Context(), store.Put(r)))
-	}
+	report := ledger.PutReport(ledger.Report{Started: now}, "1")
+	expect.OK(t, s.ledger.Commit(t.Context(), ledger.Put(life), ledger.Put(enclosed), report))
+	s.spoils("I#p#a", "FORMER#a#", now)
+	s.spoils("I#p#z", "FORMER#z#", now)
+	s.spoils(ledger.ReaperPartition, "REPORT#a", time.Time{})
+	s.spoils(ledger.ReaperPartition, "INVENTORY", time.Time{})
 	kepts, next, err := s.console.Retained(t.Context(), operator.Query{})
 	if len(kepts) != 1 || kepts[0].Life != "1" || kepts[0].PlatformName != "korifi" || next != "" ||
 		len(operator.Faults(err)) != 2 {
@@ -278,9 +278,7 @@ func TestARebuildReleasesWhatHasARecordAgain(t *testing.T) {
 	for _, unknown := range [][]string{nil, {"records that cannot be read"}} {
 		s, name, key := enclosed(t)
 		if unknown != nil {
-			r := store.Record{Key: store.Key{Partition: "I#p#a", Sort: "FORMER#a#"}, Writer: "w", Schema: 1, Due: s.clock,
-				Body: []byte("no JSON")}
-			expect.OK(t, s.store.Commit(t.Context(), store.Put(r)))
+			s.spoils("I#p#a", "FORMER#a#", s.clock)
 		}
 		s.finds(operator.Rebuilt{Instances: []string{"one"}, Parameters: []string{"one"}, Released: []string{name},
 			Unknown: unknown})
