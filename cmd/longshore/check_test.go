@@ -281,8 +281,10 @@ func fetched(t *testing.T, url, id string) int {
 // Whenever it is interrupted, what was made is deleted.
 func TestTryInterrupted(t *testing.T) {
 	t.Parallel()
-	for name, at := range map[string]string{"WhileProvisioning": "PUT " + ofInstance,
-		"WhilePolling": "GET last_operation$", "WhileBinding": "PUT " + ofBinding, "WhileUnbinding": "DELETE " + ofBinding} {
+	for name, at := range map[string]string{
+		"WhileProvisioning": "PUT " + ofInstance, "WhilePolling": "GET last_operation$",
+		"WhileBinding": "PUT " + ofBinding, "WhileUnbinding": "DELETE " + ofBinding,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, interrupt := context.WithCancel(t.Context())

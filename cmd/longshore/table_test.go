@@ -147,10 +147,12 @@ func TestFiltersAndCompletion(t *testing.T) {
 	has(t, b.operate(1, "retained", "--platform", "nobody"), `there is no platform "nobody": the known ones are default`)
 	has(t, b.operate(2, "instances", "--older", "-1h"), "not negative")
 	has(t, b.operate(2, "instances", "--older", "2d"), `--older does not take "2d": give a duration, such as`)
-	for line, want := range map[string]string{"instances": "slow-1\n",
-		"dashboard": "ready-1\n", "backup": "slow-1\n", "retry": token + "\n", "platform rotate": "default\n",
-		"instances --platform": "default\n", "instances --offering": "demo\n", "upgrades --offering demo --plan": "async\n",
-		"instances --state": "create failed\n", "operations --sort": "started\n", "whose -o": "wide\n"} {
+	for line, want := range map[string]string{
+		"instances": "slow-1\n", "dashboard": "ready-1\n", "backup": "slow-1\n", "retry": token + "\n",
+		"platform rotate": "default\n", "instances --platform": "default\n", "instances --offering": "demo\n",
+		"upgrades --offering demo --plan": "async\n", "instances --state": "create failed\n",
+		"operations --sort": "started\n", "whose -o": "wide\n",
+	} {
 		command, flag, _ := strings.Cut(line, " -")
 		args := append([]string{"__complete"}, append(strings.Fields(command), "--data", b.dir)...)
 		if flag != "" {

@@ -22,8 +22,10 @@ import (
 )
 
 // people are what their platforms say of two users.
-var people = map[string]string{"ann": `{"username":"ann","uid":"u-1","groups":["admin"]}`,
-	"bob": `{"user_name":"bob","email":"bob@example.com","user_id":"u-2"}`}
+var people = map[string]string{
+	"ann": `{"username":"ann","uid":"u-1","groups":["admin"]}`,
+	"bob": `{"user_name":"bob","email":"bob@example.com","user_id":"u-2"}`,
+}
 
 // asks has a user provision, bind, unbind or delete.
 func (s *site) asks(user, what, instance, binding, plan string) {

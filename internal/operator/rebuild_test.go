@@ -208,10 +208,9 @@ func TestRebuild(t *testing.T) {
 	before.provision("two", "sync")
 	expect.OK(t, errors.Join(before.bind("one", "b", "rotatable", ""), before.bind("two", "c", "sync", "")))
 	// A thing of somebody else, and one of a plan that nobody offers.
-	for name, tags := range map[string]provider.Tags{"odd": {},
-		"old": {Broker: testkit.Identity, Platform: "p", Instance: "three", Incarnation: "x"}} {
-		before.things.Plant("", cloudtest.Thing{Name: name, Tags: tags, Plan: "gone"})
-	}
+	before.things.Plant("", cloudtest.Thing{Name: "odd", Plan: "gone"})
+	before.things.Plant("", cloudtest.Thing{Name: "old", Plan: "gone",
+		Tags: provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "three", Incarnation: "x"}})
 
 	s := before.over() // its records are lost
 	again := operator.Rebuilt{Rotate: []string{"one/b", "two/c"}, Parameters: []string{"one", "two"}, Kept: 4,

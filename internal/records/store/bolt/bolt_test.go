@@ -261,11 +261,13 @@ func TestContextOfAWaitingCommit(t *testing.T) {
 func TestErrorsNameTheRecord(t *testing.T) {
 	s := open(t, newPath(t))
 	r := fixture("a partition", "a sort key")
-	_, missing := s.Get(t.Context(), r.Key)
 	large := r
 	large.Body = make([]byte, store.MaxBody+1)
-	for name, err := range map[string]error{"ErrNotFound": missing,
-		"ErrConflict": s.Commit(t.Context(), store.Check(r.Key, 3)), "ErrInvalid": s.Commit(t.Context(), store.Put(large))} {
+	for name, err := range map[string]error{
+		"ErrNotFound": expect.Err(s.Get(t.Context(), r.Key)),
+		"ErrConflict": s.Commit(t.Context(), store.Check(r.Key, 3)),
+		"ErrInvalid":  s.Commit(t.Context(), store.Put(large)),
+	} {
 		expect.Says(t, name, fmt.Sprint(err), `"a sort key"`, `"a partition"`)
 	}
 }

@@ -398,10 +398,10 @@ func oneBad(t *testing.T) (path string, whole map[store.Key]store.Record, bad st
 func TestListingsGoAroundDamage(t *testing.T) {
 	path, whole, bad := oneBad(t)
 	s := open(t, path)
-	for name, read := range map[string]func(ctx context.Context, cursor string) (store.Page, error){"Scan": s.Scan,
-		"Due": func(ctx context.Context, cursor string) (store.Page, error) {
-			return s.Due(ctx, due.AddDate(1, 0, 0), cursor)
-		}} {
+	dues := func(ctx context.Context, cursor string) (store.Page, error) {
+		return s.Due(ctx, due.AddDate(1, 0, 0), cursor)
+	}
+	for name, read := range map[string]func(context.Context, string) (store.Page, error){"Scan": s.Scan, "Due": dues} {
 		t.Run(name, func(t *testing.T) {
 			got := map[store.Key]store.Record{}
 			var faults []error

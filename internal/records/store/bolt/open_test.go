@@ -115,8 +115,10 @@ func editFile(t *testing.T, path string, f func(*bbolt.Tx) error) {
 }
 
 func TestLockedByAnotherProcess(t *testing.T) {
-	for name, end := range map[string]func(*process) error{"Ended": func(p *process) error { return p.in.Close() },
-		"Killed": func(p *process) error { return p.Process.Kill() }} {
+	for name, end := range map[string]func(*process) error{
+		"Ended":  func(p *process) error { return p.in.Close() },
+		"Killed": func(p *process) error { return p.Process.Kill() },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := newPath(t)
