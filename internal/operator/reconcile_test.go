@@ -290,8 +290,9 @@ func (s *site) listsOf(h *host, want int, kind string) {
 	s.Helper()
 	page, _, err := s.guarded(h).List(s.Context(), "")
 	expect.Same(s, "things that are listed", want, len(page))
-	if trouble, _ := errors.AsType[*target.Trouble](err); (trouble != nil) != (kind != "") || trouble != nil && trouble.Kind != kind {
-		s.Errorf("the trouble is %v, want %v", err, kind)
+	trouble, is := errors.AsType[*target.Trouble](err)
+	if is != (err != nil) || is != (kind != "") || is && trouble.Kind != kind {
+		s.Errorf("the trouble is %v, want %q", err, kind)
 	}
 }
 
