@@ -26,8 +26,13 @@ const (
 // called runs the command line, and gives its exit status and what it wrote.
 func called(t *testing.T, env map[string]string, args ...string) (status int, out, diagnostics string) {
 	t.Helper()
+	return calledIn(context.Background(), env, args...)
+}
+
+// calledIn is called until the context ends.
+func calledIn(ctx context.Context, env map[string]string, args ...string) (status int, out, diagnostics string) {
 	var o, d strings.Builder
-	status = run(context.Background(), args, func(name string) string { return env[name] }, &o, &d)
+	status = run(ctx, args, func(name string) string { return env[name] }, &o, &d)
 	return status, o.String(), d.String()
 }
 
@@ -115,7 +120,9 @@ func TestCheckWritesReports(t *testing.T) {
 	url := serving(t, as)
 	for format, parse := range map[string]func([]byte) error{
 		"json":  func(b []byte) error { return json.Unmarshal(b, &struct{}{}) },
-		"junit": func(b []byte) error { return xml.Unmarshal(b, &struct{}{}) }, "text": func([]byte) error { return nil }} {
+		"junit": func(b []byte) error { return xml.Unmarshal(b, &struct{}{}) },
+		"text":  func([]byte) error { return nil },
+	} {
 		path := filepath.Join(t.TempDir(), "report")
 		expect.OK(t, os.WriteFile(path, []byte(strings.Repeat("what was there before ", 1000)), 0o600))
 		status, out, diagnostics := called(t, environment, "check", url, "--only", "^HDR-01", "--output",
@@ -243,6 +250,7 @@ const demanding = `{"services":[{"id":"s","name":"s","description":"d","bindable
 	"plans":[{"id":"p","name":"p","description":"d",
 	"schemas":{"service_instance":{"create":{"parameters":{"type":"object","required":["size"]}}}}}]}]}`
 
+// A transcript tells no secret. What was made is kept if so asked.
 func TestTryWritesATranscript(t *testing.T) {
 	t.Parallel()
 	url := serving(t, impatient)
@@ -256,11 +264,7 @@ func TestTryWritesATranscript(t *testing.T) {
 			`{"credentials":"(left out)"}`, "DELETE /v2/")
 		expect.Never(t, name, text, "password\":", checkPassword)
 	}
-}
-
-func TestTryKeeps(t *testing.T) {
-	url := serving(t, impatient)
-	status, out, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--keep")
+	status, out, _ = called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--keep")
 	id := regexp.MustCompile(`kept +instance ([0-9a-f-]{36})`).FindStringSubmatch(out)
 	if status != 0 || id == nil || !strings.Contains(out, "kept           binding") || fetched(t, url, id[1]) != http.StatusOK {
 		t.Errorf("exit status %d:\n%s", status, out)
@@ -298,16 +302,14 @@ func TestTryInterrupted(t *testing.T) {
 					impatient(broker).ServeHTTP(w, r)
 				})
 			})
-			var out, diagnostics strings.Builder
-			args := []string{"try", url, "--service", "demo", "--plan", "async-bind", "--interval", "5ms"}
-			status := run(ctx, args, func(name string) string { return environment[name] }, &out, &diagnostics)
-			id := regexp.MustCompile(`instance ([0-9a-f-]{36})`).FindStringSubmatch(out.String())
-			if status != 1 || !strings.Contains(diagnostics.String(), "interrupted") ||
-				!strings.Contains(out.String(), "nothing is left") {
-				t.Errorf("exit status %d:\n%s%s", status, out.String(), diagnostics.String())
-			}
+			status, out, diagnostics := calledIn(ctx, environment, "try", url, "--service", "demo", "--plan", "async-bind",
+				"--interval", "5ms")
+			expect.Same(t, "exit status", 1, status)
+			has(t, diagnostics, "interrupted")
+			has(t, out, "nothing is left")
+			id := regexp.MustCompile(`instance ([0-9a-f-]{36})`).FindStringSubmatch(out)
 			if id == nil || fetched(t, url, id[1]) != http.StatusNotFound {
-				t.Errorf("it is still there:\n%s", out.String())
+				t.Errorf("it is still there:\n%s", out)
 			}
 		})
 	}
@@ -348,9 +350,10 @@ func TestTryChoosesAPlan(t *testing.T) {
 	plan := func(name string, isFree *bool) cloudcontroller.Plan {
 		return cloudcontroller.Plan{ID: name + "-id", Name: name, Free: isFree}
 	}
-	offered := cloudcontroller.Catalog{Services: []cloudcontroller.Service{{ID: "1",
-		Name: "first", Plans: []cloudcontroller.Plan{plan("large", &paid), plan("small", &free), plan("other", nil)}},
-		{ID: "2", Name: "second", Plans: []cloudcontroller.Plan{plan("tiny", nil), plan("huge", &paid)}}}}
+	offered := cloudcontroller.Catalog{Services: []cloudcontroller.Service{
+		{ID: "1", Name: "first", Plans: []cloudcontroller.Plan{plan("large", &paid), plan("small", &free), plan("other", nil)}},
+		{ID: "2", Name: "second", Plans: []cloudcontroller.Plan{plan("tiny", nil), plan("huge", &paid)}},
+	}}
 	for name, c := range map[string]struct{ service, plan, want string }{
 		"Free":         {"", "", "small"},
 		"Named":        {"first", "large", "large"},
