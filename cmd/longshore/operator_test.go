@@ -294,6 +294,7 @@ func TestRebuildOfLostRecords(t *testing.T) {
 }
 
 func TestReaperReport(t *testing.T) {
+	t.Parallel() // it waits for the reaper
 	b := newBench(t)
 	deadline := time.Now().Add(5 * time.Minute)
 	for !strings.Contains(b.operate(0, "reaper", "report"), "inventory: things") {
