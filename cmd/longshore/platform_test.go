@@ -80,11 +80,12 @@ func (s *started) catalog(path, username, password string) *httptest.ResponseRec
 }
 
 // lets requires the status of a login: 200, or 401, or 404 for another path.
-func (s *started) lets(path, username, password string, want int) {
+func (s *started) lets(path, username, password string, want int) *started {
 	s.Helper()
 	if got := s.catalog(path, username, password).Code; got != want {
 		s.Errorf("%s with the password %q is answered %d, want %d", username, password, got, want)
 	}
+	return s
 }
 
 // say calls a platform command on a folder, and gives what the pattern finds in what it says.
@@ -132,14 +133,9 @@ func refuses(t *testing.T, dir, username, password, setting string, wants ...str
 // AUTH-01: the environment gives a new folder its first credential; afterwards it must agree with the folder.
 func TestEnvironmentGivesTheFirstCredentialAlone(t *testing.T) {
 	dir := t.TempDir()
-	s := mustStart(t, dir, "cf", first)
-	s.lets("", "cf", first, 200)
-	s.stop()
+	mustStart(t, dir, "cf", first).lets("", "cf", first, 200).stop()
 	for _, again := range [][2]string{{"cf", first}, {"", ""}} {
-		s = mustStart(t, dir, again[0], again[1])
-		s.lets("", "cf", first, 200)
-		s.lets("", "broker", first, 401)
-		s.stop()
+		mustStart(t, dir, again[0], again[1]).lets("", "cf", first, 200).lets("", "broker", first, 401).stop()
 	}
 	refuses(t, dir, "cf", other, app.EnvPassword, "is not the password", "platform rotate default --data "+dir)
 	refuses(t, dir, "korifi", first, app.EnvUsername, `logs in as "cf"`, "platform rotate default")
@@ -170,10 +166,7 @@ func TestRotateOfTheDefaultPlatform(t *testing.T) {
 		old["until"] = time.Now().Add(-time.Second).UTC().Format(time.RFC3339)
 	})
 	refuses(t, dir, "cf", first, app.EnvPassword, "ended at", "rotate default")
-	s = mustStart(t, dir, "cf", next)
-	s.lets("", "cf", first, 401)
-	s.lets("", "cf", next, 200)
-	s.stop()
+	mustStart(t, dir, "cf", next).lets("", "cf", first, 401).lets("", "cf", next, 200).stop()
 	mustStart(t, dir, "", "").lets("", "cf", next, 200)
 }
 
@@ -191,17 +184,12 @@ func TestRotateWithoutAnOverlap(t *testing.T) {
 				fmt.Sprint("--now=", now))
 		}
 	}
-	s := mustStart(t, dir, "cf", first)
-	s.lets("", "cf", first, 200)
-	s.stop()
+	mustStart(t, dir, "cf", first).lets("", "cf", first, 200).stop()
 	second := say(t, dir, `: (\S+)\nThe old password is valid until`, "rotate", "default", "--now", "--overlap", "1h")
 	next := say(t, dir, `: (\S+)\nEvery earlier password is refused, in a minute at the latest`, "rotate", "default",
 		"--now", "--overlap", "0s")
 	refuses(t, dir, "cf", first, app.EnvPassword)
-	s = mustStart(t, dir, "", "")
-	s.lets("", "cf", first, 401)
-	s.lets("", "cf", second, 401)
-	s.lets("", "cf", next, 200)
+	mustStart(t, dir, "", "").lets("", "cf", first, 401).lets("", "cf", second, 401).lets("", "cf", next, 200)
 }
 
 // TestPlatformsAreAsTheCommandsSay proves that the broker does what add, remove and list say.
@@ -213,11 +201,8 @@ func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	user := say(t, dir, `user +(\S+)`, "add", "korifi", "--path", "/korifi", "--offering", "demo/async")
 	again := func(what string, path, user, password string, want int) {
 		t.Helper()
-		s := mustStart(t, dir, "cf", first)
-		s.lets(path, user, password, want)
-		s.lets("", "cf", first, 200)
-		s.lets("", "cf-eu", eu, 200)
-		s.stop()
+		mustStart(t, dir, "cf", first).lets(path, user, password, want).lets("", "cf", first, 200).
+			lets("", "cf-eu", eu, 200).stop()
 	}
 	expect.Same(t, "the user is", "korifi", user)
 	next := say(t, dir, `: (\S+)\n`, "rotate", "korifi", "--now")
@@ -237,13 +222,9 @@ func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	// The default platform goes: who still sets its login is told.
 	say(t, dir, "Platform default is refused", "remove", "default")
 	refuses(t, dir, "cf", first, app.EnvUsername, "was removed", "longshore platform add default")
-	s := mustStart(t, dir, "", "")
-	s.lets("", "cf", first, 401)
-	s.lets("", "korifi", password, 200)
-	s.stop()
+	mustStart(t, dir, "", "").lets("", "cf", first, 401).lets("", "korifi", password, 200).stop()
 	user, password = say(t, dir, `user +(\S+)`, "add", "cf"), say(t, dir, `password +(\S+)`, "add", "default")
-	s = mustStart(t, dir, "default", password)
-	s.lets("", "default", password, 200)
+	mustStart(t, dir, "default", password).lets("", "default", password, 200)
 	expect.Same(t, "the user name of a platform that was removed is not free again", "cf", user)
 }
 

@@ -47,7 +47,7 @@ func TestWaitingCommitsShareATransaction(t *testing.T) {
 	expect.Same(t, "transactions of 64 commits that waited", 1, s.Transactions()-before)
 	expect.Same(t, "records", 64, len(expect.Get(s.List(t.Context(), "partition", "", "", 0))(t).Records))
 
-	// Those of a group in which all is refused write nothing. They are at version 0, and the records at 1.
+	// A group in which all is refused writes nothing: its commits are at version 0, and the records at 1.
 	before = s.Transactions()
 	release, answers = queued(t, s, commits[0], commits[1])
 	release()
