@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -12,55 +11,43 @@ import (
 // sourced is a plan whose parameters are from there.
 func sourced(t *testing.T, parameters object, more ...wrong) plan.Settings {
 	t.Helper()
-	checked := queue()
-	checked.Settings["parameters"] = parameters
-	for _, do := range more {
-		do(t, &checked)
-	}
-	return settingsOf(t, checked)
+	return settingsOf(t, changed(t, setting("parameters", parameters), each(more...)))
 }
 
 // A parameter is fixed if it reaches a property that cannot change in place, by any way, and only then.
 func TestFixed(t *testing.T) {
-	users := object{"Days": object{"parameter": "retention_days"}, "Fifo": object{"parameter": "fifo", "value": "false"}}
+	both := object{"Days": users, "Fifo": object{"parameter": "fifo", "value": "false"}}
+	fifo := func(text string) wrong { return yaml("!If [IsFifo, true, !Ref AWS::NoValue]", text) }
 	const table = "  T:\n    Type: AWS::DynamoDB::Table\n    Properties:\n      "
 	cases := map[string]struct {
-		more []wrong
+		more wrong
 		want []string
 	}{
-		"Condition": {nil, []string{"fifo"}},
-		"Ref":       {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "!Ref Fifo")}, []string{"fifo"}},
-		"Sub": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", `!Sub "${Fifo}"`)},
+		"Condition":  {nil, []string{"fifo"}},
+		"Ref":        {fifo("!Ref Fifo"), []string{"fifo"}},
+		"Sub":        {fifo(`!Sub "${Fifo}"`), []string{"fifo"}},
+		"Select":     {fifo(`!Select [0, !Split [",", !Ref Fifo]]`), []string{"fifo"}},
+		"Changeable": {each(fifo("true"), yaml("SqsManagedSseEnabled: true", "DelaySeconds: !If [IsFifo, 1, 2]")), nil},
+		"OfResource": {each(fifo("true"), yaml("    Properties:", "    Condition: IsFifo\n    Properties:"),
+			setting("credentials", nil), setting("proof", nil), with("policy.json", "${QueueArn}", "arn:aws:sqs:::x")),
 			[]string{"fifo"}},
-		"Select": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]",
-			`!Select [0, !Split [",", !Ref Fifo]]`)},
+		"InDepth": {each(more(table+"KeySchema: [{AttributeName: !Ref Fifo, KeyType: HASH}]\n"), tables, fifo("true")),
 			[]string{"fifo"}},
-		"Changeable": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true"),
-			with("template.yaml", "SqsManagedSseEnabled: true", "DelaySeconds: !If [IsFifo, 1, 2]")}, nil},
-		"OfResource": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true"),
-			with("template.yaml", "    Properties:", "    Condition: IsFifo\n    Properties:"),
-			setting("credentials", nil), setting("proof", nil), with("policy.json", "${QueueArn}", "arn:aws:sqs:::x")},
-			[]string{"fifo"}},
-		"InDepth": {[]wrong{more(table + "KeySchema: [{AttributeName: !Ref Fifo, KeyType: HASH}]\n"), tables,
-			with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true")}, []string{"fifo"}},
-		"OfAnother": {[]wrong{more(table + "ImportSourceSpecification: !GetAtt Queue.Arn\n"), tables}, []string{"fifo"}},
-		"OfCustom": {[]wrong{more(table + "ImportSourceSpecification: !GetAtt C.X\n  C: {Type: Custom::C, " +
-			"Properties: {ServiceToken: x, ServiceTimeout: 60, X: !Ref Days}}\n"), tables}, []string{"fifo", "retention_days"}},
-		"HoldsNothing": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true"),
-			more("  A: {Type: AWS::KMS::Alias, Properties: {AliasName: !Sub \"alias/${AWS::StackName}\", TargetKeyId: " +
-				"!Ref Days}}\n"),
-			rights("kms:CreateAlias", "kms:DeleteAlias")}, nil},
+		"OfAnother": {each(more(table+"ImportSourceSpecification: !GetAtt Queue.Arn\n"), tables), []string{"fifo"}},
+		"OfCustom": {each(more(table+"ImportSourceSpecification: !GetAtt C.X\n  C: {Type: Custom::C, "+
+			"Properties: {ServiceToken: x, ServiceTimeout: 60, X: !Ref Days}}\n"), tables), []string{"fifo", "retention_days"}},
+		"HoldsNothing": {each(fifo("true"),
+			more("  A: {Type: AWS::KMS::Alias, Properties: {AliasName: !Sub \"alias/${AWS::StackName}\", TargetKeyId: "+
+				"!Ref Days}}\n"), rights("kms:CreateAlias", "kms:DeleteAlias")), nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			expect.Same(t, "what stays fixed", c.want, sourced(t, users, c.more...).Fixed)
+			expect.Same(t, "what stays fixed", c.want, sourced(t, both, c.more).Fixed)
 		})
 	}
 }
 
-func tables(t *testing.T, c *check.Plan) {
-	rights("dynamodb:CreateTable", "dynamodb:DeleteTable")(t, c)
-}
+var tables = rights("dynamodb:CreateTable", "dynamodb:DeleteTable")
 
 // An instance moves between plans as long as what it is made of stays: whatever can
 // change in place may differ, and resources may be added.
@@ -80,7 +67,7 @@ func TestMoves(t *testing.T) {
 		"Same": {standard, of("false"), true},
 		"Fifo": {standard, of(true), false},
 		"Days": {standard, sourced(t, object{"Days": object{"value": 5}, "Fifo": object{"value": false}}), true},
-		"WrittenElse": {standard, of(false, with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]",
+		"WrittenElse": {standard, of(false, yaml("!If [IsFifo, true, !Ref AWS::NoValue]",
 			"!If [IsFifo, \"\", !Ref AWS::NoValue]")), true},
 		"More":             {standard, of(false, more(another)), true},
 		"Less":             {of(false, more(another)), standard, false},

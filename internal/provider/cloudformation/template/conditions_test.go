@@ -6,7 +6,6 @@ import (
 	"testing/fstest"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
@@ -18,19 +17,17 @@ func TestStatements(t *testing.T) {
 	}
 	const bus = "arn:aws:events:${AWS::Region}:${AWS::AccountId}:rule/${QueueUrl}/*"
 	const near = `"arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"`
+	const everything, bound = "allowed on everything", "a Condition on events:TargetArn"
 	for name, c := range map[string]struct{ reason, statement, want string }{
 		"Tag":     {"tags tell resources apart", all + `,"Condition":{"StringEquals":{"aws:ResourceTag/a":"b"}}`, ""},
 		"TagCase": {"the case does not count", all + `,"Condition":{"stringequals":{"AWS:resourcetag/a":["b"]}}`, ""},
 		"TagMade": {"what is made is told by its tags", all + `,"Condition":{"StringLike":{"aws:RequestTag/a":"b*"}}`, ""},
-		"OnlyTLS": {"says nothing of a resource", all + `,"Condition":{"Bool":{"aws:SecureTransport":"true"}}`,
-			"allowed on everything"},
-		"Other": {"all but one", all + `,"Condition":{"StringNotEquals":{"aws:ResourceTag/a":"b"}}`, "allowed on everything"},
-		"IfThere": {"holds without the tag", all + `,"Condition":{"StringEqualsIfExists":{"aws:ResourceTag/a":"b"}}`,
-			"allowed on everything"},
-		"AnyTag": {"holds of any value", all + `,"Condition":{"StringLike":{"aws:ResourceTag/a":["b","*"]}}`,
-			"allowed on everything"},
-		"NoTag": {"asks for none", all + `,"Condition":{"Null":{"aws:ResourceTag/a":"true"}}`, "allowed on everything"},
-		"Empty": {"asks for nothing", all + `,"Condition":{}`, "allowed on everything"},
+		"OnlyTLS": {"says nothing of a resource", all + `,"Condition":{"Bool":{"aws:SecureTransport":"true"}}`, everything},
+		"Other":   {"all but one", all + `,"Condition":{"StringNotEquals":{"aws:ResourceTag/a":"b"}}`, everything},
+		"IfThere": {"holds without the tag", all + `,"Condition":{"StringEqualsIfExists":{"aws:ResourceTag/a":"b"}}`, everything},
+		"AnyTag":  {"holds of any value", all + `,"Condition":{"StringLike":{"aws:ResourceTag/a":["b","*"]}}`, everything},
+		"NoTag":   {"asks for none", all + `,"Condition":{"Null":{"aws:ResourceTag/a":"true"}}`, everything},
+		"Empty":   {"asks for nothing", all + `,"Condition":{}`, everything},
 		"AllOfNone": {"holds without the key", on(`"sqs:SendMessage"`, "${QueueArn}",
 			`{"ForAllValues:StringEquals":{"aws:TagKeys":"a"}}`),
 			"ForAllValues holds of a call that has no aws:TagKeys"},
@@ -39,32 +36,29 @@ func TestStatements(t *testing.T) {
 				`{"ForAllValues:StringEquals":{"aws:TagKeys":"a"},"Null":{"aws:tagkeys":["false"]}}`), ""},
 
 		"Listing":    {"listing knows no resource", `"Action":"SQS:listQueues","Resource":"*"`, ""},
-		"ListBucket": {"this is of a bucket", `"Action":"S3:ListBucket","Resource":"*"`, "allowed on everything"},
+		"ListBucket": {"this is of a bucket", `"Action":"S3:ListBucket","Resource":"*"`, everything},
 		"Unnamed":    {"AWS knows no resource of it", `"Action":"sns:unsubscribe","Resource":"*"`, ""},
 		"IAM":        {"in capitals", `"Action":"IAM:CreateUser","Resource":"${QueueArn}"`, "more than it is"},
 		"Pattern":    {"of services", `"Action":"ia?:CreateUser","Resource":"${QueueArn}"`, "allows everything of a service"},
 		"Instances":  {"of everybody", `"Action":"sqs:SendMessage","Resource":` + near, "is of all instances"},
 
-		"Targets": {"anything that trusts EventBridge", `"Action":"events:puttargets","Resource":"` + bus + `"`,
-			"a Condition on events:TargetArn"},
-		"TargetsStars": {"by a pattern", `"Action":"events:Put*","Resource":"` + bus + `"`, "a Condition on events:TargetArn"},
+		"Targets":      {"anything that trusts EventBridge", `"Action":"events:puttargets","Resource":"` + bus + `"`, bound},
+		"TargetsStars": {"by a pattern", `"Action":"events:Put*","Resource":"` + bus + `"`, bound},
 		"TargetsBound": {"of the broker",
 			on(`"events:PutTargets"`, bus,
 				`{"ForAllValues:ArnLike":{"events:TargetArn":`+near+`},"Null":{"events:TargetArn":"false"}}`), ""},
 		"TargetsAll": {"of no bound", on(`"events:PutTargets"`, bus, `{"ArnLike":{"events:TargetArn":"arn:aws:sqs:*:*:*"}}`),
-			"a Condition on events:TargetArn"},
+			bound},
 		"Subscribe": {"half of it", on(`"sns:Subscribe"`, "${QueueArn}", `{"StringEquals":{"sns:Protocol":"sqs"}}`),
 			"a Condition on sns:Endpoint"},
-		"TargetsSome": {"one of several",
-			on(`"events:PutTargets"`, bus, `{"ForAnyValue:ArnLike":{"events:TargetArn":`+near+`}}`),
-			"a Condition on events:TargetArn"},
+		"TargetsSome": {"one of several", on(`"events:PutTargets"`, bus, `{"ForAnyValue:ArnLike":{"events:TargetArn":`+near+`}}`),
+			bound},
 		"Alias": {"a key has one of several names",
 			on(`"kms:Encrypt"`, "*", `{"ForAnyValue:StringLike":{"kms:ResourceAliases":"alias/${Prefix}*"}}`), ""},
 		"Subscribed": {"all of it", on(`"sns:Subscribe"`, "${QueueArn}",
 			`{"StringEquals":{"sns:Protocol":"sqs"},"StringLike":{"sns:Endpoint":`+near+`}}`), ""},
 	} {
-		checked := queue()
-		checked.Settings["proof"] = nil
+		checked := changed(t, setting("proof", nil))
 		checked.Files.(fstest.MapFS)["policy.json"] = &fstest.MapFile{
 			Data: []byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` + c.statement + `}]}`)}
 		got := strings.Join(problems(t, checked), "\n")
@@ -76,8 +70,7 @@ func TestStatements(t *testing.T) {
 
 // The check warns of actions that AWS has no condition for: the author of a policy knows what is in the account.
 func TestUnboundedDeputiesAreTold(t *testing.T) {
-	checked := queue()
-	with("policy.json", `"sqs:SendMessage"`, `"sqs:SendMessage", "SQS:SetQueueAttributes"`)(t, &checked)
+	checked := changed(t, with("policy.json", `"sqs:SendMessage"`, `"sqs:SendMessage", "SQS:SetQueueAttributes"`))
 	told := ""
 	checked.Warn = func(w advice.Error) { told += w.Error() }
 	settingsOf(t, checked)
@@ -88,23 +81,16 @@ func TestUnboundedDeputiesAreTold(t *testing.T) {
 func TestGuardedActions(t *testing.T) {
 	for _, action := range []string{"IAM:PassRole", "sTs:AssumeRole", "SecretsManager:getSecretValue", "secretsmanager:Get*",
 		"ssm:GetParam*", "lambda:Invoke*"} {
-		checked := queue()
-		for _, do := range []func(*testing.T, *check.Plan){rights(action), with("permissions.json", "${Prefix}*", "payroll")} {
-			do(t, &checked)
-		}
-		if got := strings.Join(problems(t, checked), "\n"); !strings.Contains(got,
-			"lets the role reach what is not of this broker") {
-			t.Errorf("%s: problems %q", action, got)
-		}
+		got := problems(t, changed(t, rights(action), with("permissions.json", "${Prefix}*", "payroll")))
+		expect.Says(t, action, strings.Join(got, "\n"), "lets the role reach what is not of this broker")
 	}
 }
 
 // An output does not stand in for what every text may have.
 func TestOutputsTakeNoNames(t *testing.T) {
-	checked := queue()
-	with("template.yaml", "  QueueUrl: {Value: !Ref Queue}", "  QueueUrl: {Value: !Ref Queue}\n  Prefix: {Value: !Ref Queue}")(t,
-		&checked)
-	if got := problems(t, checked); len(got) != 1 || !strings.Contains(got[0], "output Prefix has the name") {
+	const url = "  QueueUrl: {Value: !Ref Queue}"
+	got := problems(t, changed(t, yaml(url, url+"\n  Prefix: {Value: !Ref Queue}")))
+	if len(got) != 1 || !strings.Contains(got[0], "output Prefix has the name") {
 		t.Errorf("problems %q", got)
 	}
 }

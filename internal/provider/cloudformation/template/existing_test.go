@@ -37,6 +37,8 @@ func TestExisting(t *testing.T) {
 		t.Errorf("between %q and %q, an instance is moved", made.Shape, to.Shape)
 	}
 
+	bare := setting("credentials", nil)
+	both := object{"exports": object{"Url": "u", "Arn": "a"}}
 	cases := map[string]struct {
 		names object
 		do    wrong
@@ -46,23 +48,18 @@ func TestExisting(t *testing.T) {
 		"NoName": {object{}, nil, "existing does not name one resource"},
 		"Both": {object{"exports": object{"Url": "u"}, "tag": "a=b", "type": "sqs:queue"}, nil,
 			"existing does not name one resource"},
-		"NoValue": {object{"tag": "shared", "type": "sqs:queue"}, setting("credentials", nil), "existing.tag is no tag"},
-		"NoType":  {object{"tag": "shared=yes"}, setting("credentials", nil), "existing.type is given without a tag"},
-		"OurTag": {object{"tag": "longshore:x=y", "type": "sqs:queue"}, setting("credentials", nil),
-			"existing.tag is a tag that others set"},
-		"NoOutput": {object{"exports": object{"Arn": "a"}}, nil, `credentials.queue_url names "Url"`},
-		"Template": {object{"exports": object{"Url": "u", "Arn": "a"}}, setting("template", "template.yaml"),
-			"template means nothing"},
-		"OnDelete": {object{"exports": object{"Url": "u", "Arn": "a"}}, setting("on_delete", "empty"),
-			"on_delete means nothing"},
+		"NoValue":   {object{"tag": "shared", "type": "sqs:queue"}, bare, "existing.tag is no tag"},
+		"NoType":    {object{"tag": "shared=yes"}, bare, "existing.type is given without a tag"},
+		"OurTag":    {object{"tag": "longshore:x=y", "type": "sqs:queue"}, bare, "existing.tag is a tag that others set"},
+		"NoOutput":  {object{"exports": object{"Arn": "a"}}, nil, `credentials.queue_url names "Url"`},
+		"Template":  {both, setting("template", "template.yaml"), "template means nothing"},
+		"OnDelete":  {both, setting("on_delete", "empty"), "on_delete means nothing"},
 		"NoMapping": {nil, setting("existing", "my-queue"), "existing is not a mapping"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			checked := existing(c.names)
-			if c.do != nil {
-				c.do(t, &checked)
-			}
+			each(c.do)(t, &checked)
 			got := strings.Join(problems(t, checked), "\n")
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)

@@ -57,10 +57,7 @@ func TestManyReferences(t *testing.T) {
 			": {Type: AWS::DynamoDB::Table, Properties: {ImportSourceSpecification: {A: !Ref " + before +
 			", B: !GetAtt " + before + ".Arn}}}\n")
 	}
-	checked := queue()
-	more(all.String())(t, &checked)
-	tables(t, &checked)
-	if m := settingsOf(t, checked); len(strings.Fields(m.Shape)) != 62 {
+	if m := settingsOf(t, changed(t, more(all.String()), tables)); len(strings.Fields(m.Shape)) != 62 {
 		t.Errorf("its shape: %s", m.Shape)
 	}
 }

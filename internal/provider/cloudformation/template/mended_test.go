@@ -13,33 +13,36 @@ import (
 )
 
 // database adds a database of RDS to the template.
-func database(attributes string) []wrong {
-	return []wrong{more("  D: {Type: AWS::RDS::DBInstance, " + attributes + "}\n"),
-		rights("rds:CreateDBInstance", "rds:DeleteDBInstance")}
+func database(attributes string) wrong {
+	return each(more("  D: {Type: AWS::RDS::DBInstance, "+attributes+"}\n"),
+		rights("rds:CreateDBInstance", "rds:DeleteDBInstance"))
 }
 
 // role adds a role with a boundary to the template.
-func role(boundary string) []wrong {
-	return []wrong{
-		more("  R: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {}, PermissionsBoundary: " + boundary + "}}\n"),
-		rights("iam:CreateRole", "iam:DeleteRole"),
-	}
+func role(boundary string) wrong {
+	return each(rights("iam:CreateRole", "iam:DeleteRole"),
+		more("  R: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {}, PermissionsBoundary: "+boundary+"}}\n"))
 }
 
-func proof(members object) []wrong { return []wrong{setting("proof", members)} }
+func proof(members object) wrong { return setting("proof", members) }
 
 func target(operation string) object {
 	return object{"service": "sqs", "headers": object{"X-Amz-Target": "AmazonSQS." + operation}, "body": "{}"}
 }
 
+// denied denies to send to a resource.
+func denied(resource string) wrong {
+	return with("policy.json", `"Statement": [`,
+		`"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "`+resource+`"}, `)
+}
+
 // shared is a right to have a function of the operator's make custom resources.
-func shared(resource string) []wrong {
-	return []wrong{with("permissions.json",
+func shared(resource string) wrong {
+	return each(with("permissions.json",
 		"\n  \"Resource\": \"arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*\"}]}",
 		` "Resource": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"},`+
 			`{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": "`+resource+`"}]}`),
-		more("  C: {Type: Custom::X, Properties: {ServiceTimeout: 60, ServiceToken: \"arn:aws:lambda:x:y:function:maker\"}}\n"),
-	}
+		more("  C: {Type: Custom::X, Properties: {ServiceTimeout: 60, ServiceToken: \"arn:aws:lambda:x:y:function:maker\"}}\n"))
 }
 
 const (
@@ -51,35 +54,31 @@ const (
 func TestWhatAnOrderWouldMeet(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
-		do     []wrong
+		do     wrong
 		want   string
 	}{
-		"SecretInWords": {"CloudFormation takes True for true", []wrong{with("template.yaml", "    Default: 4\n",
-			"    Default: 4\n    NoEcho: 'True'\n"), with("template.yaml", "!GetAtt Queue.Arn", "!Ref Days"),
-			setting("parameters", object{"Days": object{"parameter": "retention_days"}, "Fifo": object{"value": "false"}})},
+		"SecretInWords": {"CloudFormation takes True for true", each(yaml("    Default: 4\n",
+			"    Default: 4\n    NoEcho: 'True'\n"), yaml("!GetAtt Queue.Arn", "!Ref Days"), sources(users, never)),
 			"template.yaml:22: output QueueArn shows the secret parameter Days"},
 		"SecretInDoubt": {"what CloudFormation may read in another way is not guessed",
-			[]wrong{with("template.yaml", "    Default: 4\n", "    Default: 4\n    NoEcho: yes\n")},
+			yaml("    Default: 4\n", "    Default: 4\n    NoEcho: yes\n"),
 			"template.yaml:7: NoEcho of Days is neither true nor false"},
 		"Snapshots": {"CloudFormation leaves a snapshot of it behind", database("Properties: {StorageEncrypted: true}"),
 			"template.yaml:19: D outlives its stack"},
-		"SnapshotsOfCluster": {"of clusters too", []wrong{more("  D: {Type: AWS::RDS::DBCluster}\n"),
-			rights("rds:CreateDBCluster", "rds:DeleteDBCluster")}, "template.yaml:19: D outlives its stack"},
+		"SnapshotsOfCluster": {"of clusters too", each(more("  D: {Type: AWS::RDS::DBCluster}\n"),
+			rights("rds:CreateDBCluster", "rds:DeleteDBCluster")), "template.yaml:19: D outlives its stack"},
 		"InACluster": {"a cluster's instance has none", database("Properties: {DBClusterIdentifier: x}"), ""},
 		"Deleted":    {"it is said", database("DeletionPolicy: Delete"), ""},
-		"FixedExport": {"two instances would want it", []wrong{exported("queue")},
+		"FixedExport": {"two instances would want it", exported("queue"),
 			"template.yaml:20: the export of output QueueUrl has a name"},
-		"Export": {"each instance has its own", []wrong{exported("!Sub \"${AWS::StackName}-url\"")}, ""},
-		"ExportOfUser": {"users would choose it", []wrong{exported("!Ref Fifo")},
+		"Export": {"each instance has its own", exported("!Sub \"${AWS::StackName}-url\""), ""},
+		"ExportOfUser": {"users would choose it", exported("!Ref Fifo"),
 			"template.yaml:20: the export of output QueueUrl has a name"},
 		"Boundary": {"it is the offering's", role(strings.Replace(boundaryOf, "NAME", "sqs", 1)), ""},
 		"OtherBoundary": {"there is none of that name", role(strings.Replace(boundaryOf, "NAME", "sns", 1)),
 			"template.yaml:19: R has a PermissionsBoundary that is not the offering's"},
-		"LongBoundary": {"the name of a long offering is shortened in it", append(role(strings.Replace(boundaryOf, "NAME",
-			"queues-of-the-whole-company", 1)), func(_ *testing.T,
-			c *check.Plan) {
-			c.Offering = "queues-of-the-whole-company"
-		}),
+		"LongBoundary": {"the name of a long offering is shortened in it", each(role(strings.Replace(boundaryOf, "NAME",
+			"queues-of-the-whole-company", 1)), func(_ *testing.T, c *check.Plan) { c.Offering = "queues-of-the-whole-company" }),
 			"template.yaml:19: R has a PermissionsBoundary that is not the offering's; write !Sub"},
 		"ProofOfOther": {"the policy lacks it", proof(target("GetQueueAttributes")),
 			"proof is a call that the plan's policy does not allow, sqs:GetQueueAttributes"},
@@ -90,12 +89,10 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 			"proof is a call that the plan's policy does not allow, s3:ListBucket"},
 		"ProofOfObject": {"so has a read", proof(object{"service": "s3", "method": "HEAD", "path": "/x/y"}),
 			"proof is a call that the plan's policy does not allow, s3:GetObject"},
-		"ProofDenied": {"a denial goes before", append(proof(target("SendMessage")), with("policy.json", `"Statement": [`,
-			`"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "*"}, `)),
+		"ProofDenied": {"a denial goes before", each(proof(target("SendMessage")), denied("*")),
 			"proof is a call that the plan's policy does not allow, sqs:SendMessage"},
 		"ProofOfAnother": {"what is denied on something else is no matter",
-			append(proof(target("SendMessage")), with("policy.json",
-				`"Statement": [`, `"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "${QueueUrl}"}, `)), ""},
+			each(proof(target("SendMessage")), denied("${QueueUrl}")), ""},
 		"Proof":        {"it is allowed", proof(target("ReceiveMessage")), ""},
 		"ProofOfBatch": {"the right to send is one for a batch, too", proof(target("SendMessageBatch")), ""},
 		"ProofOfRest": {"what other services call is not told by the path",
@@ -103,20 +100,16 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 		"Shared": {"a function of the operator's makes resources of many instances", shared(function + "maker"), ""},
 		"SharedByAll": {"each function of the account is more than that", shared(function + "m*"),
 			"permissions.json:3: \"arn:${AWS::Partition}:lambda"},
-		"Silent": {"what silences is said with a reason", []wrong{setting("warnings", []any{object{"about": "TLS"}})},
+		"Silent": {"what silences is said with a reason", setting("warnings", []any{object{"about": "TLS"}}),
 			"warnings.0 does not say"},
-		"SilentText": {"and listed", []wrong{setting("warnings", "TLS")}, "warnings is not a list"},
-		"ByteOrderMark": {"editors on Windows write one", []wrong{with("policy.json", "{", "\ufeff{"),
-			with("permissions.json", "{", "\ufeff{")}, ""},
-		"NoParameters": {"a plan that takes none describes none", []wrong{setting("parameters",
-			object{"Fifo": object{"value": "false"}})}, ""},
+		"SilentText": {"and listed", setting("warnings", "TLS"), "warnings is not a list"},
+		"ByteOrderMark": {"editors on Windows write one",
+			each(with("policy.json", "{", "\ufeff{"), with("permissions.json", "{", "\ufeff{")), ""},
+		"NoParameters": {"a plan that takes none describes none", setting("parameters",
+			object{"Fifo": object{"value": "false"}}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checked := queue()
-			for _, do := range c.do {
-				do(t, &checked)
-			}
-			got := problems(t, checked)
+			got := problems(t, changed(t, c.do))
 			if (c.want == "") != (len(got) == 0) || len(got) > 1 || c.want != "" && !strings.HasPrefix(got[0], c.want) {
 				t.Errorf("%s:\ngot  %q\nwant %q", c.reason, got, c.want)
 			}
@@ -126,14 +119,13 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 
 // exported gives an output of the template an export.
 func exported(name string) wrong {
-	return with("template.yaml", "QueueUrl: {", "QueueUrl: {Export: {Name: "+name+"}, ")
+	return yaml("QueueUrl: {", "QueueUrl: {Export: {Name: "+name+"}, ")
 }
 
 // A warning that the operator knows is not said again, and its silence goes when the warning has gone.
 func TestSilencedWarnings(t *testing.T) {
 	warned := func(silences ...any) (got []string) {
-		checked := queue()
-		setting("proof", nil)(t, &checked)
+		checked := changed(t, setting("proof", nil))
 		if silences != nil {
 			setting("warnings", silences)(t, &checked)
 		}
@@ -159,11 +151,8 @@ func TestSilencedWarnings(t *testing.T) {
 func TestNamedBoundary(t *testing.T) {
 	scope, place := plan.ScopeOf("Longshore"), plan.Location{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
 	for _, offering := range []string{"sqs", "queues-of-the-whole-company"} {
-		checked := queue()
+		checked := changed(t, role("!Ref Days"))
 		checked.Offering = offering
-		for _, do := range role("!Ref Days") {
-			do(t, &checked)
-		}
 		got, err := plan.Fill(regexp.MustCompile(`arn:[^"]*`).FindString(strings.Join(problems(t, checked), "")),
 			map[string]string{
 				plan.ValuePartition: place.Partition, plan.ValueAccount: place.Account, plan.ValueRegion: place.Region,

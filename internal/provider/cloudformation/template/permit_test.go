@@ -25,10 +25,9 @@ const scant = `{"Version": "2012-10-17", "Statement": [
 
 // Add puts the calls of CloudFormation beside others of their service, and changes nothing else of the file.
 func TestPermit(t *testing.T) {
-	checked := queue()
+	checked := changed(t, more("  S: {Type: AWS::SNS::Topic}\n  T: {Type: AWS::SQS::QueuePolicy}\n"))
 	checked.Folder = "mine/sqs"
 	checked.Files.(fstest.MapFS)["permissions.json"] = &fstest.MapFile{Data: []byte(scant)}
-	more("  S: {Type: AWS::SNS::Topic}\n  T: {Type: AWS::SQS::QueuePolicy}\n")(t, &checked)
 	all := template.Permits{}
 	for range 2 { // plans share the file
 		expect.OK(t, all.Add(checked))
@@ -45,10 +44,7 @@ func TestPermit(t *testing.T) {
 
 // Add leaves actions that reach others to the operator, and writes no file that is not JSON.
 func TestPermitLeaves(t *testing.T) {
-	checked := queue()
-	for _, do := range append(role(strings.Replace(boundaryOf, "NAME", "sqs", 1)), rights("iam:GetUser")) {
-		do(t, &checked)
-	}
+	checked := changed(t, role(strings.Replace(boundaryOf, "NAME", "sqs", 1)), rights("iam:GetUser"))
 	all := template.Permits{}
 	expect.OK(t, all.Add(checked))
 	got := all["permissions.json"]

@@ -13,51 +13,45 @@ import (
 // describedBy is what a plan tells of what users may set.
 func describedBy(t *testing.T, do ...wrong) check.Parameters {
 	t.Helper()
-	checked := queue()
 	var got check.Parameters
-	checked.Describe = func(all check.Parameters) { got = all }
-	for _, do := range do {
-		do(t, &checked)
-	}
-	settingsOf(t, checked)
+	describe := func(_ *testing.T, c *check.Plan) { c.Describe = func(all check.Parameters) { got = all } }
+	settingsOf(t, changed(t, describe, each(do...)))
 	return got
 }
 
 // The bounds stand in the template, and are the users'. A plan narrows them.
 func TestBounds(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   []wrong
+		do   wrong
 		want object
 	}{
 		"Number": {nil, object{"type": "integer", "minimum": 1, "maximum": 14, "default": 4}},
-		"Described": {[]wrong{days("Type: Number", "Description: How many\n    AllowedValues: [1, 7]"),
-			setting("parameters", object{
-				"Days": object{"parameter": "retention_days", "value": 7.0}, "Fifo": object{"value": "false"}})},
+		"Described": {each(days("Type: Number", "Description: How many\n    AllowedValues: [1, 7]"),
+			sources(object{"parameter": "retention_days", "value": 7.0}, never)),
 			object{"type": "integer", "enum": []int{1, 7}, "description": "How many", "default": 7}},
-		"Text": {[]wrong{days("Type: String", "MaxLength: 9\n    MinLength: 1")},
+		"Text": {days("Type: String", "MaxLength: 9\n    MinLength: 1"),
 			object{"type": "string", "minLength": 1, "maxLength": 9, "default": "4"}},
-		"Values": {[]wrong{days("Type: String", "AllowedValues: [a, 4]")},
+		"Values": {days("Type: String", "AllowedValues: [a, 4]"),
 			object{"type": "string", "enum": []string{"a", "4"}, "default": "4"}},
-		"Truth": {[]wrong{user, days("Type: String", `AllowedValues: ["false", "true"]`)},
+		"Truth": {each(user, days("Type: String", `AllowedValues: ["false", "true"]`)),
 			object{"type": "boolean", "default": false}},
-		"Pattern": {[]wrong{days("Type: String", "MaxLength: 9\n    AllowedPattern: a[b-d]{1,2}")},
+		"Pattern": {days("Type: String", "MaxLength: 9\n    AllowedPattern: a[b-d]{1,2}"),
 			object{"type": "string", "pattern": "^a[b-d]{1,2}$", "maxLength": 9, "default": "4"}},
-		"Alternatives": {[]wrong{days("Type: String", `MaxLength: 9
-    AllowedPattern: "^a|b\\.$"`)},
+		"Alternatives": {days("Type: String", `MaxLength: 9
+    AllowedPattern: "^a|b\\.$"`),
 			object{"type": "string", "pattern": `^(^a|b\.$)$`, "maxLength": 9, "default": "4"}},
-		"Secret": {[]wrong{days("Type: String", "MaxLength: 9\n    NoEcho: true"), setting("parameters", object{
-			"Days": object{"parameter": "retention_days"}, "Fifo": object{"value": "false"}})},
+		"Secret": {each(days("Type: String", "MaxLength: 9\n    NoEcho: true"), sources(users, object{"value": "false"})),
 			object{"type": "string", "maxLength": 9}},
-		"List": {[]wrong{days("Type: List<Number>", "MinValue: 0\n    MaxValue: 9"), narrowed(object{"maxItems": 3.0})},
+		"List": {each(days("Type: List<Number>", "MinValue: 0\n    MaxValue: 9"), narrowed(object{"maxItems": 3.0})),
 			object{"type": "array", "items": object{"type": "integer", "minimum": 0, "maximum": 9},
 				"maxItems": 3, "default": []string{"a"}}},
-		"Narrowed": {[]wrong{narrowed(object{"minimum": 2.0, "type": "number", "multipleOf": 0.5, "description": "More"})},
+		"Narrowed": {narrowed(object{"minimum": 2.0, "type": "number", "multipleOf": 0.5, "description": "More"}),
 			object{"type": "number", "minimum": 2, "maximum": 14, "multipleOf": 0.5, "description": "More", "default": 4}},
-		"Large": {[]wrong{days("Type: Number", "AllowedValues: [4, 1000000]"), narrowed(object{"enum": []any{1e6}})},
+		"Large": {each(days("Type: Number", "AllowedValues: [4, 1000000]"), narrowed(object{"enum": []any{1e6}})),
 			object{"type": "integer", "enum": []int{1_000_000}, "default": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := describedBy(t, c.do...)
+			all := describedBy(t, c.do)
 			got := expect.Get(json.Marshal(all.Properties["retention_days"]))(t)
 			want := expect.Get(json.Marshal(c.want))(t)
 			expect.Same(t, "the parameter's schema", string(want), string(got))
@@ -68,13 +62,12 @@ func TestBounds(t *testing.T) {
 // A parameter without a default has to be given, and one that cannot change in place cannot be
 // updated. A plan of something that exists takes none.
 func TestRequiredAndFixed(t *testing.T) {
-	got := describedBy(t, setting("parameters", object{"Days": object{"parameter": "days"}, "Fifo": object{"parameter": "fifo"}}))
+	got := describedBy(t, sources(object{"parameter": "days"}, object{"parameter": "fifo"}))
 	if diff := cmp.Diff([][]string{{"fifo"}, {"fifo"}}, [][]string{got.Required, got.Fixed}); diff != "" ||
 		len(got.Properties) != 2 {
 		t.Errorf("required and fixed: -want +got\n%s", diff)
 	}
-	got = describedBy(t, setting("parameters", object{"Days": object{"parameter": "days", "fixed": true},
-		"Fifo": object{"value": "true"}}))
+	got = describedBy(t, sources(object{"parameter": "days", "fixed": true}, object{"value": "true"}))
 	expect.Same(t, "what the plan keeps as it is", []string{"days"}, got.Fixed)
 	got = describedBy(t, func(_ *testing.T, c *check.Plan) {
 		describe := c.Describe
