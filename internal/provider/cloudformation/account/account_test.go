@@ -14,6 +14,8 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
+var trust = account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}, ExternalID: "x"}
+
 // For an emulator three condition keys are left out, and nothing else differs.
 func TestEmulatorsGetThreeConditionsLess(t *testing.T) {
 	without := func(all []iampolicy.Statement) []iampolicy.Statement {
@@ -37,11 +39,9 @@ func TestEmulatorsGetThreeConditionsLess(t *testing.T) {
 		t.Fatal("nothing differs")
 	}
 	expect.Same(t, fmt.Sprintf("what differs more than the keys %q", account.UnknownKeys), without(real), emulated)
-	with := account.Options{Trust: &account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}, ExternalID: "x"}}
 	resources := func(emulated bool) map[string]account.Resource {
-		o := with
-		o.Emulated = emulated
-		all := expect.Get(account.Resources(scope, []account.Offering{queue(t)}, o))(t)
+		all := expect.Get(account.Resources(scope, []account.Offering{queue(t)},
+			account.Options{Trust: &trust, Emulated: emulated}))(t)
 		delete(all, "AccessRole") // which holds the rights
 		return all
 	}
@@ -50,17 +50,14 @@ func TestEmulatorsGetThreeConditionsLess(t *testing.T) {
 
 // The resources that an instance may need outlive its offering and the stack that made them.
 func TestEverythingIsKept(t *testing.T) {
-	all, err := account.Resources(scope, []account.Offering{queue(t)},
-		account.Options{Trust: &account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}, ExternalID: "x"}})
-	expect.OK(t, err)
+	all := expect.Get(account.Resources(scope, []account.Offering{queue(t)}, account.Options{Trust: &trust}))(t)
 	var kinds []string
 	for id, r := range all {
 		kinds = append(kinds, r.Type)
 		if r.DeletionPolicy != "RetainExceptOnCreate" || r.UpdateReplacePolicy != "Retain" {
 			t.Errorf("%s goes with its template", id)
 		}
-		text := expect.Get(json.Marshal(r))(t)
-		expect.Never(t, id, string(text), "${Prefix}", place.Account)
+		expect.Never(t, id, string(expect.Get(json.Marshal(r))(t)), "${Prefix}", place.Account)
 	}
 	slices.Sort(kinds)
 	want := []string{"AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::IAM::Role", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"}
@@ -70,11 +67,7 @@ func TestEverythingIsKept(t *testing.T) {
 // IAM refuses what is larger: it is said before anything is made.
 func TestPoliciesFit(t *testing.T) {
 	wide := queue(t)
-	var actions iampolicy.Texts
-	for range 800 {
-		actions = append(actions, "sqs:ReceiveMessage")
-	}
-	wide.Permissions[0].Statement[0].Action = actions
+	wide.Permissions[0].Statement[0].Action = slices.Repeat(iampolicy.Texts{"sqs:ReceiveMessage"}, 800)
 	if _, err := account.Resources(scope, []account.Offering{wide}, account.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "10240") {
 		t.Errorf("permissions that are too large: %v", err)
@@ -82,7 +75,7 @@ func TestPoliciesFit(t *testing.T) {
 }
 
 func TestAccessNeedsAnExternalID(t *testing.T) {
-	open := account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}}
+	open := account.Trust{Principals: trust.Principals}
 	if _, err := account.Resources(scope, nil, account.Options{Trust: &open}); err == nil {
 		t.Error("a role that anybody may have taken for him was made")
 	}

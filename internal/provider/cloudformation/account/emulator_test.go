@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -26,6 +27,8 @@ import (
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
 )
+
+func pathStyle(o *s3.Options) { o.UsePathStyle = true }
 
 // A prepared account is one that CloudFormation made of the template, on an emulator that enforces policies.
 type prepared struct {
@@ -50,20 +53,22 @@ func (p prepared) make(t *testing.T, o account.Options) {
 	p.stack(t, string(p.scope)+"-account", string(body))
 }
 
-// inAccount is the same emulator by the root's key of another account.
-func inAccount(config aws.Config, id string) aws.Config {
-	config = config.Copy()
-	config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: "test"}, nil
-	})
+// byKey is the same emulator by another key.
+func byKey(config aws.Config, id, secret, session string) aws.Config {
+	config.Credentials = credentials.NewStaticCredentialsProvider(id, secret, session)
 	return config
+}
+
+// taken is the emulator by the key of a role that was taken.
+func (p prepared) taken(role *sts.AssumeRoleOutput) aws.Config {
+	return byKey(p.root, *role.Credentials.AccessKeyId, *role.Credentials.SecretAccessKey, *role.Credentials.SessionToken)
 }
 
 // Another account is reached by its access role and the external id; what the role may
 // do there ends where the rights in the broker's own account do.
 func TestAnotherAccount(t *testing.T) {
 	p := prepare(t)
-	far := prepared{root: inAccount(p.root, "222233334444"), scope: p.scope, place: p.place}
+	far := prepared{root: byKey(p.root, "222233334444", "test", ""), scope: p.scope, place: p.place} // by that account's own root
 	far.place.Account = "222233334444"
 	far.make(t, account.Options{Emulated: true, Trust: &account.Trust{
 		Principals: []string{"arn:aws:iam::" + p.place.Account + ":root"}, ExternalID: "ours"}})
@@ -87,13 +92,7 @@ func TestAnotherAccount(t *testing.T) {
 			t.Errorf("%s: %v, want a refusal", reason, err)
 		}
 	}
-	session := expect.Get(take(broker, aws.String("ours")))(t)
-	there := p.root.Copy()
-	there.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		c := session.Credentials
-		return aws.Credentials{AccessKeyID: *c.AccessKeyId, SecretAccessKey: *c.SecretAccessKey, SessionToken: *c.SessionToken},
-			nil
-	})
+	there := p.taken(expect.Get(take(broker, aws.String("ours")))(t))
 	stacks, service := cloudformation.NewFromConfig(there), p.scope.ServiceRoleARN(far.place, "queue")
 	create := func(name string) func(context.Context) error {
 		return called(stacks.CreateStack, &cloudformation.CreateStackInput{StackName: &name, RoleARN: &service,
@@ -105,11 +104,8 @@ func TestAnotherAccount(t *testing.T) {
 		"User": {"not under our names", false, called(iam.NewFromConfig(there).CreateUser,
 			&iam.CreateUserInput{UserName: aws.String("eve")})},
 	})
-	listing := expect.Get(sts.NewFromConfig(broker).AssumeRole(t.Context(), &sts.AssumeRoleInput{
-		RoleArn: aws.String(p.scope.AccessARN(far.place)), RoleSessionName: aws.String("x"), ExternalId: aws.String("ours"),
-		Policy: aws.String(account.Listing(p.scope)),
-	}))(t)
-	session = listing
+	there = p.taken(expect.Get(sts.NewFromConfig(broker).AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: &role,
+		RoleSessionName: aws.String("x"), ExternalId: aws.String("ours"), Policy: aws.String(account.Listing(p.scope))}))(t))
 	stacks = cloudformation.NewFromConfig(there)
 	attempt(t, map[string]try{
 		"Listed":  {"it may be seen", true, called(stacks.ListStacks, &cloudformation.ListStacksInput{})},
@@ -119,9 +115,8 @@ func TestAnotherAccount(t *testing.T) {
 		"NotKnown": {"nor creates principals", false, called(iam.NewFromConfig(there).CreateUser,
 			&iam.CreateUserInput{UserName: aws.String(string(p.scope) + "-b-x")})},
 	})
-	name := string(p.scope) + "-i-far"
-	if _, err := cloudformation.NewFromConfig(p.root).DescribeStacks(t.Context(),
-		&cloudformation.DescribeStacksInput{StackName: &name}); !awserr.Is(err, awserr.Absent) {
+	if _, err := cloudformation.NewFromConfig(p.root).DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{
+		StackName: aws.String(string(p.scope) + "-i-far")}); !awserr.Is(err, awserr.Absent) {
 		t.Errorf("the stack is in the broker's own account: %v", err)
 	}
 }
@@ -130,14 +125,11 @@ func TestAnotherAccount(t *testing.T) {
 func (p prepared) stack(t *testing.T, name, body string) {
 	t.Helper()
 	stacks := cloudformation.NewFromConfig(p.root)
-	_, err := stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{
-		StackName: &name, TemplateBody: &body, Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam},
-	})
-	expect.OK(t, err)
-	err = cloudformation.NewStackCreateCompleteWaiter(stacks, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
+	expect.Get(stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: &name, TemplateBody: &body,
+		Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam}}))(t)
+	expect.OK(t, cloudformation.NewStackCreateCompleteWaiter(stacks, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 100*time.Millisecond, time.Second
-	}).Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: &name}, time.Minute)
-	expect.OK(t, err)
+	}).Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: &name}, time.Minute))
 }
 
 func (p prepared) text(t *testing.T, all []iampolicy.Statement) *string {
@@ -154,11 +146,7 @@ func (p prepared) as(t *testing.T, by aws.Config, user iam.CreateUserInput, may 
 	expect.Get(client.PutUserPolicy(t.Context(),
 		&iam.PutUserPolicyInput{UserName: user.UserName, PolicyName: aws.String("p"), PolicyDocument: p.text(t, may)}))(t)
 	key := expect.Get(client.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: user.UserName}))(t)
-	config := p.root.Copy()
-	config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: *key.AccessKey.AccessKeyId, SecretAccessKey: *key.AccessKey.SecretAccessKey}, nil
-	})
-	return config
+	return byKey(p.root, *key.AccessKey.AccessKeyId, *key.AccessKey.SecretAccessKey, "")
 }
 
 // A try is a call that is allowed, or refused as forbidden. What is allowed may fail otherwise, as of what is not there.
@@ -212,7 +200,7 @@ func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
 	}
 	own, template := string(p.scope)+"-b-own", p.scope.Bucket(p.place.Account, p.place.Region)
 	expect.OK(t, user(own, p.scope.Path()+"a/b/")(t.Context()))
-	buckets := s3.NewFromConfig(broker, func(o *s3.Options) { o.UsePathStyle = true })
+	buckets := s3.NewFromConfig(broker, pathStyle)
 	table := string(p.scope) + "-i-table"
 	scan := func(what dynamotypes.Select) func(context.Context) error {
 		return called(dynamodb.NewFromConfig(broker).Scan, &dynamodb.ScanInput{TableName: &table, Select: what})
@@ -222,10 +210,8 @@ func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
 	if err := lay(t.Context()); !awserr.Is(err, awserr.Denied) {
 		t.Errorf("the bucket of templates is open to what does not use TLS: %v", err)
 	}
-	rootBuckets := s3.NewFromConfig(p.root, func(o *s3.Options) { o.UsePathStyle = true })
-	if _, err := rootBuckets.DeleteBucketPolicy(t.Context(), &s3.DeleteBucketPolicyInput{Bucket: &template}); err != nil {
-		t.Fatal(err) // the emulator has no TLS
-	}
+	expect.Get(s3.NewFromConfig(p.root, pathStyle).DeleteBucketPolicy(t.Context(),
+		&s3.DeleteBucketPolicyInput{Bucket: &template}))(t) // the emulator has no TLS
 	service := string(p.scope) + "-s-queue-" + p.place.Region
 	attempt(t, map[string]try{
 		"Stack":        {"an instance", true, create(string(p.scope) + "-i-a")},
@@ -270,8 +256,7 @@ func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
 func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
 	name, bound := string(p.scope)+"-b-wide", p.scope.BoundaryARN(p.place, "queue")
 	wide := p.as(t, broker, iam.CreateUserInput{UserName: &name, Path: aws.String(p.scope.Path() + "c/d/"),
-		PermissionsBoundary: &bound},
-		[]iampolicy.Statement{{Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"}}})
+		PermissionsBoundary: &bound}, everything[0].Statement)
 	root := sqs.NewFromConfig(p.root)
 	send := func(queue string) func(context.Context) error {
 		q := expect.Get(root.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &queue}))(t)
@@ -288,7 +273,7 @@ func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
 		"Assume": {"the service role", false, called(sts.NewFromConfig(wide).AssumeRole, &sts.AssumeRoleInput{
 			RoleArn: aws.String(p.scope.ServiceRoleARN(p.place, "queue")), RoleSessionName: aws.String("x")})},
 		"Template": {"a template of others", false,
-			called(s3.NewFromConfig(wide, func(o *s3.Options) { o.UsePathStyle = true }).PutObject,
+			called(s3.NewFromConfig(wide, pathStyle).PutObject,
 				&s3.PutObjectInput{Bucket: &template, Key: aws.String("templates/d.json"), Body: strings.NewReader("{}")})},
 	})
 }
@@ -297,8 +282,7 @@ func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
 func (p prepared) attackAsServiceRole(t *testing.T) {
 	service := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("service"))},
 		account.ServiceRights(p.scope, queue(t)))
-	secrets, parameters, principals := secretsmanager.NewFromConfig(service), ssm.NewFromConfig(service),
-		iam.NewFromConfig(service)
+	secrets, principals := secretsmanager.NewFromConfig(service), iam.NewFromConfig(service)
 	secret := func(name string) func(context.Context) error {
 		expect.Get(secretsmanager.NewFromConfig(p.root).CreateSecret(t.Context(),
 			&secretsmanager.CreateSecretInput{Name: &name, SecretString: aws.String("x")}))(t)
@@ -307,7 +291,7 @@ func (p prepared) attackAsServiceRole(t *testing.T) {
 	attempt(t, map[string]try{
 		"Own":    {"its stack's secret", true, secret(string(p.scope) + "-i-own")},
 		"Secret": {"{{resolve:secretsmanager}} of another", false, secret(emulator.Name("payroll"))},
-		"Parameter": {"{{resolve:ssm}}", false, called(parameters.GetParameter,
+		"Parameter": {"{{resolve:ssm}}", false, called(ssm.NewFromConfig(service).GetParameter,
 			&ssm.GetParameterInput{Name: aws.String("/db/password")})},
 		"Binding": {"a binding's key", false, called(principals.CreateAccessKey,
 			&iam.CreateAccessKeyInput{UserName: aws.String(string(p.scope) + "-b-own")})},

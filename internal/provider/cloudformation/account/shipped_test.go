@@ -51,9 +51,8 @@ func TestShippedOfferingsReachNoFurther(t *testing.T) {
 	for _, o := range offerings {
 		names = append(names, o.Name)
 		t.Run(o.Name, func(t *testing.T) {
-			bounds := expect.Get(account.Bounds(scope, o))(t)
 			tried := reaches(t, "the service role", account.ServiceRights(scope, o))
-			tried += reaches(t, "a binding", bounds)
+			tried += reaches(t, "a binding", expect.Get(account.Bounds(scope, o))(t))
 			if tried < 10 {
 				t.Errorf("only %d calls were tried", tried)
 			}
@@ -73,16 +72,13 @@ func TestShippedOfferingsReachNoFurther(t *testing.T) {
 // A key has no name that says whose it is: its tags say which of two brokers in an account may use, change or delete it, and
 // no offering's own conditions are needed for that.
 func TestKeysOfAnotherBroker(t *testing.T) {
-	all := expect.Get(offeringfiles.Load(""))(t)
-	offerings := expect.Get(account.OfferingsOf(all))(t)
-	keys := offerings[slices.IndexFunc(offerings, func(o account.Offering) bool { return o.Name == "kms" })]
-	bounds := expect.Get(account.Bounds(scope, keys))(t)
+	keys := shippedOffering(t, "kms")
 	tags := func(of plan.Scope) map[string][]string {
 		return map[string][]string{"aws:ResourceTag/longshore:offering": {"kms"}, "aws:ResourceTag/longshore:scope": {string(of)},
 			"aws:RequestTag/longshore:offering": {"kms"}}
 	}
-	for who, rights := range map[string][]iampolicy.Statement{"service role": account.ServiceRights(scope, keys),
-		"binding": bounds} {
+	for who, rights := range map[string][]iampolicy.Statement{
+		"service role": account.ServiceRights(scope, keys), "binding": expect.Get(account.Bounds(scope, keys))(t)} {
 		tried := 0
 		for _, s := range rights {
 			for _, action := range s.Action {
