@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"log/slog"
 	"math"
 	"os"
 	"testing"
@@ -19,13 +18,10 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault/kms"
 	"github.com/longshore/longshore/internal/test/expect"
 	inmemory "github.com/longshore/longshore/internal/test/memory"
-	"github.com/longshore/longshore/internal/test/principaltest"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
@@ -130,18 +126,8 @@ const lookTakes, invocationTime = 500 * time.Millisecond, time.Minute
 func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
 	l := &life{T: t, clock: providertest.NewClock(testkit.Epoch)}
 	stood := f(l.clock.Now)
+	stood.settles = keySettles
 	made := stood.over("", here, func(_ context.Context, _ string, do func() error) error { return do() })
-	open, users := made.open, principaltest.New(here, l.clock.Now)
-	users.Settles = keySettles
-	made.open = func(name string, at plan.Target) (cloud, func(plan.Location) principals) {
-		stacks, _ := open(name, at)
-		c := users.Client(&providertest.Calls{})
-		return stacks, func(plan.Location) principals {
-			return &principal.Keeper{IAM: c, Prover: c, Scope: plan.ScopeOf("suite"), Now: l.clock.Now,
-				Log:      slog.New(slog.DiscardHandler),
-				Boundary: func(offering string) string { return "arn:aws:iam::" + here + ":policy/" + offering }}
-		}
-	}
 	l.kit = testkit.New(testkit.Options{
 		Store: metered{inmemory.New(), &l.used, map[store.Key]store.Record{}}, Vault: kms.New(keyring{&l.used}, "key"),
 		Now: l.clock.Now, CallTimeout: wired.DefaultCallTimeout, HardTimeout: invocationTime,

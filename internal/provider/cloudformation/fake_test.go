@@ -2,7 +2,6 @@ package cloudformation
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/principaltest"
 )
 
 // A fake is CloudFormation in memory, of several accounts. It works while the clock goes on, and refuses what AWS refuses.
@@ -22,6 +22,8 @@ type fake struct {
 	now func() time.Time
 	// takes is how long each part of an operation takes.
 	takes time.Duration
+	// settles is how long IAM refuses a new key.
+	settles time.Duration
 	// room is how many stacks an account may have; 0 for any number.
 	room int
 	// emulated leaves the tokens out of events, as LocalStack does.
@@ -37,10 +39,10 @@ func newFake(now func() time.Time) *fake {
 }
 
 type fakeAccount struct {
-	stacks     []*fakeStack // the deleted ones too
-	templates  map[string][]byte
-	principals map[string]*fakePrincipal
-	exports    map[string]string
+	stacks    []*fakeStack // the deleted ones too
+	templates map[string][]byte
+	iam       *principaltest.Fake
+	exports   map[string]string
 }
 
 // A fakeStack is one life of a name.
@@ -68,7 +70,8 @@ type fakeEvent struct {
 func (f *fake) account(name string) *fakeAccount {
 	a := f.accounts[name]
 	if a == nil {
-		a = &fakeAccount{templates: map[string][]byte{}, principals: map[string]*fakePrincipal{}}
+		a = &fakeAccount{templates: map[string][]byte{}, iam: principaltest.New(name, f.now)}
+		a.iam.Settles, a.iam.Page = f.settles, suitePage
 		f.accounts[name] = a
 	}
 	for _, s := range a.stacks {
@@ -174,7 +177,7 @@ func (s *fakeStack) set(o order) {
 	for name := range params {
 		s.parameters[name] = true
 	}
-	s.outputs = map[string]string{"Note": params["Note"]}
+	s.outputs = map[string]string{"Note": "the note " + params["Note"]}
 	s.tags, _ = label.Read(s.labels)
 	s.retained = s.labels[plan.LabelRetained] != ""
 }
@@ -430,164 +433,21 @@ func (c fakeClient) current(ctx context.Context, id string) (body []byte, err er
 	return body, err
 }
 
-// A fakePrincipal is a user of IAM, as one call of a keeper each sees it.
-type fakePrincipal struct {
-	tags    provider.Tags
-	created time.Time
-	policy  string
-	keys    map[string]string
-	locked  bool
-}
-
-// remembered is a binding's state.
-type remembered struct{ Key, Secret string }
-
-// Bind makes the principal, and a key of it in two steps.
-func (c fakeClient) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (
-	st provider.Status, err error,
-) {
-	tags := provider.BindingTagsOf(b)
-	name := nameOf(tags)
-	if b.Instance.Settings["fail"] == "bind" {
-		return st, provider.Failf("asked to fail")
-	}
-	var was remembered
-	if b.State.Format == stateFormat {
-		_ = json.Unmarshal(b.State.Data, &was) // what this has written
-	}
-	err = c.do(ctx, "createUser", func(a *fakeAccount) error {
-		p := a.principals[name]
-		switch {
-		case p != nil && p.tags != tags:
-			return provider.Failf("%s", textNotOurs)
-		case p == nil:
-			a.principals[name] = &fakePrincipal{tags: tags, created: c.fake.now(), policy: string(m.Policy) + values["Note"],
-				keys: map[string]string{}}
-		}
-		return nil
-	})
-	if err != nil {
-		return st, err
-	}
-	others, err := c.otherKeys(ctx, name, was.Key)
-	for _, id := range others {
-		if err == nil {
-			err = c.do(ctx, "deleteKey", func(a *fakeAccount) error { delete(a.principals[name].keys, id); return nil })
-		}
-	}
-	if err != nil {
-		return st, err
-	}
-	if c.opens(was.Key, was.Secret) {
-		raw, _ := json.Marshal(remembered{Key: was.Key})
-		return provider.Status{Done: true, State: &provider.State{Format: stateFormat, Data: raw}, Grant: &provider.Grant{
-			Credentials: map[string]any{"access_key_id": was.Key, "secret_access_key": was.Secret}}}, nil
-	}
-	err = c.do(ctx, "createKey", func(a *fakeAccount) error {
-		c.fake.ids++
-		was = remembered{fmt.Sprintf("key-%d", c.fake.ids), fmt.Sprintf("chosen by the cloud: %d", c.fake.ids)}
-		a.principals[name].keys[was.Key] = was.Secret
-		return nil
-	})
-	raw, _ := json.Marshal(was)
-	return provider.Status{State: &provider.State{Format: stateFormat, Data: raw}, After: time.Second}, err
-}
-
-// otherKeys are those that are not on record.
-func (c fakeClient) otherKeys(ctx context.Context, name, recorded string) (others []string, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error {
-		for id := range a.principals[name].keys {
-			if id != recorded {
-				others = append(others, id)
-			}
-		}
-		return nil
-	})
-	return others, err
-}
-
 // opens reports whether a key is accepted anywhere.
-func (c fakeClient) opens(key, secret string) bool {
-	c.fake.mu.Lock()
-	defer c.fake.mu.Unlock()
-	for _, a := range c.fake.accounts {
-		for _, p := range a.principals {
-			if !p.locked && secret != "" && p.keys[key] == secret {
-				return true
-			}
+func (f *fake) opens(g *provider.Grant) bool {
+	text := func(name string) string { s, _ := g.Credentials[name].(string); return s }
+	for _, at := range []string{here, elsewhere} {
+		iam := f.iam(at)
+		if iam.Opens(text("access_key_id"), text("secret_access_key")) || iam.Assumes(text("role_arn"), text("external_id")) {
+			return true
 		}
 	}
 	return false
 }
 
-func nameOf(tags provider.Tags) string { return provider.Name("fake", "b", tags) }
-
-// Unbind removes the principal.
-func (c fakeClient) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
-	tags := provider.BindingTagsOf(b)
-	if b.Instance.Settings["fail"] == "unbind" {
-		return st, provider.Failf("asked to fail")
-	}
-	err = c.do(ctx, "deleteUser", func(a *fakeAccount) error {
-		p := a.principals[nameOf(tags)]
-		if p != nil && p.tags != tags {
-			return provider.Failf("%s", textNotOurs)
-		}
-		delete(a.principals, nameOf(tags))
-		return nil
-	})
-	return provider.Status{Done: err == nil, State: &provider.State{}}, err
-}
-
-// Rewrite gives all principals of an instance another policy, one with each call.
-func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool,
-	err error) {
-	done = true
-	err = c.do(ctx, "putPolicy", func(a *fakeAccount) error {
-		for _, p := range a.principals {
-			if want := string(m.Policy) + values["Note"]; p.tags.OfInstance() == provider.TagsOf(in) && p.policy != want {
-				p.policy, done = want, false
-			}
-		}
-		return nil
-	})
-	return done && err == nil, err
-}
-
-// List lists the principals of the one broker of a client.
-func (c fakeClient) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
-	err = c.do(ctx, "list", func(a *fakeAccount) error {
-		for _, name := range slices.Sorted(maps.Keys(a.principals)) {
-			if name <= cursor {
-				continue
-			}
-			if len(page) == c.page {
-				next = page[len(page)-1].Name
-				break
-			}
-			p := a.principals[name]
-			page = append(page, provider.Holding{Name: name, Tags: p.tags, Created: p.created})
-		}
-		return nil
-	})
-	return page, next, err
-}
-
-func (c fakeClient) lock(ctx context.Context, h provider.Holding, locked bool) error {
-	return c.do(ctx, "lock", func(a *fakeAccount) error {
-		if p := a.principals[h.Name]; p != nil && p.tags == h.Tags {
-			p.locked = locked
-		}
-		return nil
-	})
-}
-
-// Quarantine locks a principal.
-func (c fakeClient) Quarantine(ctx context.Context, h provider.Holding) error {
-	return c.lock(ctx, h, true)
-}
-
-// Release unlocks it.
-func (c fakeClient) Release(ctx context.Context, h provider.Holding) error {
-	return c.lock(ctx, h, false)
+// iam has the principals of an account.
+func (f *fake) iam(at string) *principaltest.Fake {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.account(at).iam
 }

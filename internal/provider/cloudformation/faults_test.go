@@ -142,8 +142,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"Quota": {smithy.GenericAPIError{Code: "LimitExceededException", Message: "of 111122223333"}, "limit", "Service Quotas"},
 		"Invalid": {smithy.GenericAPIError{Code: "ValidationError", Message: "Parameters: [x] must have values, arn:aws:x"},
-			"template",
-			"values"},
+			"template", "values"},
 		"Denied": {smithy.GenericAPIError{Code: "AccessDenied", Message: "User: arn:aws:iam::111122223333:x"}, "not allow",
 			"bootstrap"},
 	} {
@@ -276,14 +275,12 @@ func TestTargetsListed(t *testing.T) {
 	b.Options.Targets.Targets = map[string]plan.Target{"away": {}, "other": {}}
 	open := b.open
 	b.open = func(name string, t plan.Target) (cloud, func(plan.Location) principals) {
+		c, enter := open(name, t)
 		if name == "away" {
-			c := fakeClient{fake: b.fake, at: here, call: func(context.Context, string,
-				func() error) error {
-				return errors.New("nobody answers")
-			}}
-			return c, func(plan.Location) principals { return c }
+			return fakeClient{call: func(context.Context, string, func() error) error { return errors.New("nobody answers") }},
+				enter
 		}
-		return open(name, t)
+		return c, enter
 	}
 	var failed, held int
 	for cursor, again := "", true; again; again = cursor != "" {
@@ -326,8 +323,7 @@ func TestReasons(t *testing.T) {
 		"First": {[]event{start, part(updateFailed, "Quota exceeded"), part(updateFailed, "Invalid request"), follows, end},
 			"limit"},
 		"Cancelled": {[]event{start, part(updateFailed, "Resource update cancelled"), part(updateFailed, "Access Denied"),
-			follows, end},
-			"not allow"},
+			follows, end}, "not allow"},
 		"Timeout": {[]event{start, part(updateFailed, "Resource update cancelled"), slow, end},
 			"It could not be changed: it was not ready in time"},
 		"Silent":  {[]event{start, follows, end}, "does not say why"},

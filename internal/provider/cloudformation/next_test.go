@@ -98,7 +98,11 @@ func TestNext(t *testing.T) {
 	sent := func(v verb, status string) observed {
 		return with(after(v, status), func(s *observed) { s.carried, s.consumed = false, false })
 	}
-	failing := &provider.Failure{Message: "why"}
+	late := func(s *observed) { s.late = true }
+	updated := func(s *observed) { s.Work.Updated = true }
+	retain := func(s *observed) { s.rule = plan.Retain }
+	marked := func(s *observed) { s.rule, s.stack.retained = plan.Retain, true }
+	failed := func(s *observed) { s.Work.Failed = &provider.Failure{Message: "why"} }
 	for name, c := range map[string]struct {
 		reason string
 		got    decision
@@ -110,10 +114,8 @@ func TestNext(t *testing.T) {
 			with(at(""), func(s *observed) {
 				s.Work.Call, s.consumed = call{Verb: callCreate, Number: 1}, true
 			}).provision(), "record create"},
-		"CreateFailed": {"it has left something",
-			with(at(rollbackComplete), func(s *observed) { s.Work.Failed = failing }).provision(), "record delete"},
-		"CreateCleaned": {"nothing is left",
-			with(at(""), func(s *observed) { s.Work.Failed = failing }).provision(), "fail usable=true"},
+		"CreateFailed":   {"it has left something", with(at(rollbackComplete), failed).provision(), "record delete"},
+		"CreateCleaned":  {"nothing is left", with(at(""), failed).provision(), "fail usable=true"},
 		"UpdateSent":     {"not seen yet", sent(callUpdate, createComplete).update(), "send update"},
 		"UpdateOld":      {"the status is of an earlier update", sent(callUpdate, updateComplete).update(), "send update"},
 		"UpdateDone":     {"", after(callUpdate, updateComplete).update(), "finish"},
@@ -122,71 +124,49 @@ func TestNext(t *testing.T) {
 		"ContinueSent":   {"", sent(callContinue, updateRollbackFailed).update(), "send continue"},
 		"ContinueFailed": {"only one try", after(callContinue, updateRollbackFailed).update(), "explain usable=false"},
 		"ContinueFirst":  {"it stood so before", after(callContinue, updateRolledBack).update(), "record update"},
-		"ContinueDone": {"",
-			with(after(callContinue, updateRolledBack), func(s *observed) { s.Work.Updated = true }).update(),
-			"explain usable=true"},
-		"UpdateLate": {"it can be undone in time",
-			with(after(callUpdate, updateInProgress), func(s *observed) { s.late = true }).update(), "record cancel"},
-		"UpdateTooLate": {"it would have to be undone at once",
-			with(at(createComplete), func(s *observed) { s.late = true }).update(), "fail usable=true"},
+		"ContinueDone":   {"", with(after(callContinue, updateRolledBack), updated).update(), "explain usable=true"},
+		"UpdateLate":     {"it can be undone in time", with(after(callUpdate, updateInProgress), late).update(), "record cancel"},
+		"UpdateTooLate":  {"it would have to be undone at once", with(at(createComplete), late).update(), "fail usable=true"},
 		"UpdateLateSent": {"it may be on its way, and then it has to be seen and stopped",
 			with(sent(callUpdate, createComplete), func(s *observed) { s.late, s.Work.Updated = true, true }).update(),
 			"send update"},
-		"UpdateLateOfOthers": {"it is not ours to stop",
-			with(sent(callUpdate, updateInProgress), func(s *observed) { s.late = true }).update(), "wait"},
-		"UpdateLateCleanup": {"all is as it is to be",
-			with(after(callUpdate, updateCleanup), func(s *observed) { s.late = true }).update(), "finish"},
-		"StopSent": {"", with(sent(callCancel, updateInProgress), func(s *observed) { s.late = true }).update(), "send cancel"},
-		"Stopping": {"", with(after(callCancel, updateInProgress), func(s *observed) { s.late = true }).update(), "wait"},
-		"Stopped": {"whichever call the events name",
-			with(sent(callCancel, updateRolledBack), func(s *observed) { s.Work.Updated = true }).update(),
+		"UpdateLateOfOthers": {"it is not ours to stop", with(sent(callUpdate, updateInProgress), late).update(), "wait"},
+		"UpdateLateCleanup":  {"all is as it is to be", with(after(callUpdate, updateCleanup), late).update(), "finish"},
+		"StopSent":           {"", with(sent(callCancel, updateInProgress), late).update(), "send cancel"},
+		"Stopping":           {"", with(after(callCancel, updateInProgress), late).update(), "wait"},
+		"Stopped": {"whichever call the events name", with(sent(callCancel, updateRolledBack), updated).update(),
 			"explain usable=true"},
-		"StoppedTooLate": {"it was done before",
-			with(sent(callCancel, updateComplete), func(s *observed) { s.Work.Updated = true }).update(), "finish"},
-		"StopStuck": {"", with(after(callCancel, updateRollbackFailed), func(s *observed) { s.Work.Updated = true }).update(),
-			"record continue"},
-		"DeleteSent":   {"", sent(callDelete, createComplete).deprovision(), "send delete"},
-		"DeleteFailed": {"again, with a token of its own", after(callDelete, deleteFailed).deprovision(), "record delete"},
+		"StoppedTooLate": {"it was done before", with(sent(callCancel, updateComplete), updated).update(), "finish"},
+		"StopStuck":      {"", with(after(callCancel, updateRollbackFailed), updated).update(), "record continue"},
+		"DeleteSent":     {"", sent(callDelete, createComplete).deprovision(), "send delete"},
+		"DeleteFailed":   {"again, with a token of its own", after(callDelete, deleteFailed).deprovision(), "record delete"},
 		"DeleteFlipped": {"the end of a creation came after it",
 			with(after(callDelete, createComplete), func(s *observed) { s.carried = false }).deprovision(), "record delete"},
 		"DeleteFailedForGood": {"",
 			with(after(callDelete, deleteFailed), func(s *observed) { s.Work.Tries = maxTries }).deprovision(),
 			"explain usable=false"},
-		"CancelSent": {"", sent(callCancel, updateInProgress).deprovision(), "send cancel"},
-		"Cancelling": {"", after(callCancel, updateInProgress).deprovision(), "wait"},
-		"Cancelled":  {"", after(callCancel, updateRolledBack).deprovision(), "record delete"},
-		"Retain":     {"", with(at(createComplete), func(s *observed) { s.rule = plan.Retain }).deprovision(), "record retain"},
-		"RetainUnfinished": {"there is nothing to retain",
-			with(at(rollbackComplete), func(s *observed) { s.rule = plan.Retain }).deprovision(), "record delete"},
-		"Retaining": {"it is not an update to cancel",
-			with(after(callRetain, updateInProgress), func(s *observed) { s.rule = plan.Retain }).deprovision(), "wait"},
-		"RetainFailed": {"nothing may be lost",
-			with(after(callRetain, updateRolledBack), func(s *observed) { s.rule = plan.Retain }).deprovision(),
+		"CancelSent":       {"", sent(callCancel, updateInProgress).deprovision(), "send cancel"},
+		"Cancelling":       {"", after(callCancel, updateInProgress).deprovision(), "wait"},
+		"Cancelled":        {"", after(callCancel, updateRolledBack).deprovision(), "record delete"},
+		"Retain":           {"", with(at(createComplete), retain).deprovision(), "record retain"},
+		"RetainUnfinished": {"there is nothing to retain", with(at(rollbackComplete), retain).deprovision(), "record delete"},
+		"Retaining": {"it is not an update to cancel", with(after(callRetain, updateInProgress), retain).deprovision(),
+			"wait"},
+		"RetainFailed": {"nothing may be lost", with(after(callRetain, updateRolledBack), retain).deprovision(),
 			"explain usable=true"},
 		"RetainStuck": {"deleted as it is, it would take what is to be retained with it",
-			with(at(updateRollbackFailed), func(s *observed) { s.rule = plan.Retain }).deprovision(), "record continue"},
-		"RetainStuckForGood": {"nothing may be lost",
-			with(after(callContinue, updateRollbackFailed), func(s *observed) { s.rule = plan.Retain }).deprovision(),
+			with(at(updateRollbackFailed), retain).deprovision(), "record continue"},
+		"RetainStuckForGood": {"nothing may be lost", with(after(callContinue, updateRollbackFailed), retain).deprovision(),
 			"explain usable=false"},
-		"RetainLoose": {"",
-			with(after(callContinue, updateRolledBack), func(s *observed) { s.rule = plan.Retain }).deprovision(),
-			"record retain"},
+		"RetainLoose": {"", with(after(callContinue, updateRolledBack), retain).deprovision(), "record retain"},
 		"RetainDeletedByHand": {"it takes no update that would mark it: what is left is spared by the deletion",
-			with(at(deleteFailed), func(s *observed) { s.rule = plan.Retain }).deprovision(), "record delete"},
-		"RetainMarked": {"the template says it", with(at(deleteFailed), func(s *observed) {
-			s.rule, s.stack.retained = plan.Retain, true
-		}).deprovision(), "record delete"},
-		"RetainImportStuck": {"nothing may be lost", with(at("IMPORT_ROLLBACK_FAILED"), func(s *observed) {
-			s.rule = plan.Retain
-		}).deprovision(), "explain usable=false"},
+			with(at(deleteFailed), retain).deprovision(), "record delete"},
+		"RetainMarked": {"the template says it", with(at(deleteFailed), marked).deprovision(), "record delete"},
+		"RetainImportStuck": {"nothing may be lost", with(at("IMPORT_ROLLBACK_FAILED"), retain).deprovision(),
+			"explain usable=false"},
 		"Protected": {"somebody has forbidden it: what it holds is not removed either",
 			with(at(createComplete), func(s *observed) { s.stack.protected = true }).deprovision(), "fail usable=true"},
-		"Retained": {"",
-			with(after(callRetain, updateComplete), func(s *observed) {
-				s.rule, s.stack.retained = plan.Retain,
-					true
-			}).deprovision(),
-			"record delete"},
+		"Retained": {"", with(after(callRetain, updateComplete), marked).deprovision(), "record delete"},
 	} {
 		expect.Same(t, name+": "+c.reason, c.want, c.got.text())
 	}

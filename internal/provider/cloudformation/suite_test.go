@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/test/crashtest"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/testkit"
@@ -32,7 +36,8 @@ func snapshotWith(settings map[string]any) json.RawMessage {
 		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)),
 		Resources:  map[string]string{"Bucket": kindBucket},
 		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}},
-		OnDelete:   plan.Empty, Policy: json.RawMessage(`{}`),
+		OnDelete:   plan.Empty, Proof: &plan.Proof{Service: "s3"},
+		Policy: json.RawMessage(`{"Statement":[{"Effect":"Allow","Action":"s3:GetObject","Resource":"${Note}"}]}`),
 	}
 	switch operation.Kind(fail) {
 	case operation.Provision:
@@ -71,8 +76,18 @@ func (p planned) Describe(ctx context.Context, in provider.Instance) (provider.F
 }
 
 func (p planned) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	if providertest.Fails(b.Instance) {
+		return provider.Status{}, provider.Failf("asked to fail")
+	}
 	b.Instance = withPlan(b.Instance)
 	return p.Provider.Bind(ctx, b)
+}
+
+func (p planned) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	if providertest.Fails(b.Instance) {
+		return provider.Status{}, provider.Failf("asked to fail")
+	}
+	return p.Provider.Unbind(ctx, b)
 }
 
 // over makes a provider over a fake.
@@ -86,26 +101,17 @@ func (f *fake) over(broker, at string, call func(context.Context, string, func()
 	p.Config.Region = "eu-central-1"
 	p.open = func(string, plan.Target) (cloud, func(plan.Location) principals) {
 		c := fakeClient{fake: f, at: at, call: call, page: suitePage}
-		return c, func(plan.Location) principals { return owned{c, broker} }
+		return c, func(plan.Location) principals { return f.keeper(p, at, call) }
 	}
 	return p
 }
 
-// owned lists the principals of one broker.
-type owned struct {
-	fakeClient
-	broker string
-}
-
-func (o owned) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	all, next, err := o.fakeClient.List(ctx, cursor)
-	var page []provider.Holding
-	for _, h := range all {
-		if h.Tags.Broker == o.broker {
-			page = append(page, h)
-		}
-	}
-	return page, next, err
+// keeper keeps the principals of a provider. The names of its calls begin with iam.
+func (f *fake) keeper(p *Provider, at string, call func(context.Context, string, func() error) error) *principal.Keeper {
+	iam := f.iam(at).By(func(ctx context.Context, name string, do func() error) error { return call(ctx, "iam "+name, do) })
+	return &principal.Keeper{IAM: iam, Prover: iam, Scope: p.Scope, Broker: p.Broker, Now: p.Now, Log: p.Log,
+		Reads:    rate.NewLimiter(rate.Inf, 1),
+		Boundary: func(offering string) string { return "arn:aws:iam::" + here + ":policy/" + offering }}
 }
 
 func factory(mutant string, emulated bool) providertest.Factory {
@@ -129,13 +135,12 @@ func factory(mutant string, emulated bool) providertest.Factory {
 			Parameters: providertest.Note, Fail: providertest.FailBySetting,
 			Plant: func(_ testing.TB, at, owner provider.Tags) { f.plant(p.Scope, at, owner) },
 			Look:  func(_ testing.TB, at provider.Tags) string { return f.describe(p.Scope, at) },
-			Opens: func(_ testing.TB, g *provider.Grant) bool {
-				key, _ := g.Credentials["access_key_id"].(string)
-				secret, _ := g.Credentials["secret_access_key"].(string)
-				return fakeClient{fake: f}.opens(key, secret)
+			Opens: func(_ testing.TB, g *provider.Grant) bool { return f.opens(g) },
+			Secrets: func(_ testing.TB, at provider.Tags) int {
+				path := p.Scope.BindingPath(at)
+				return f.iam(here).Secrets(path) + f.iam(elsewhere).Secrets(path)
 			},
-			Secrets: func(_ testing.TB, at provider.Tags) int { return f.secrets(at) },
-			Falter:  calls.Arm,
+			Falter: calls.Arm,
 			Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
 				p := open(broker, here, &providertest.Calls{})
 				return p, p
@@ -161,50 +166,34 @@ func nameIn(s plan.Scope, in provider.Instance) string {
 
 // plant makes a stack or a principal without asking anybody.
 func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	a := f.account(here)
 	if at.Binding != "" {
-		a.principals[nameOf(at)] = &fakePrincipal{tags: owner, created: f.now()}
+		f.iam(here).Plant(plan.User, scope.Binding(at), scope.BindingPath(at), owner)
 		return
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.ids++
 	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: nameIn(scope, orderOf(at, scenePlace)),
-		status: createComplete, created: f.now()},
-		tokens: map[string]bool{}}
+		status: createComplete, created: f.now()}, tokens: map[string]bool{}}
 	s.set(order{labels: label.Write(owner)})
+	a := f.account(here)
 	a.stacks = append(a.stacks, s)
 }
 
 func (f *fake) describe(scope plan.Scope, at provider.Tags) (text string) {
+	if at.Binding != "" {
+		return f.iam(here).Look(scope.BindingPath(at)) + f.iam(elsewhere).Look(scope.BindingPath(at))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range []string{here, elsewhere} {
-		a := f.account(name)
-		if at.Binding != "" {
-			if p := a.principals[nameOf(at)]; p != nil {
-				text += fmt.Sprintf("%s: %+v\n", name, p.tags)
-			}
-			continue
-		}
-		for _, s := range a.stacks {
+		for _, s := range f.account(name).stacks {
 			if _, is := scope.SpaceIn(s.name, at); is && s.status != deleteComplete {
 				text += fmt.Sprintf("%s: %+v %v %v\n", name, s.tags, s.params, s.body)
 			}
 		}
 	}
 	return text
-}
-
-func (f *fake) secrets(at provider.Tags) (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, a := range f.accounts {
-		if p := a.principals[nameOf(at)]; p != nil && !p.locked {
-			n += len(p.keys)
-		}
-	}
-	return n
 }
 
 // The suite over CloudFormation in memory; in the subprocesses of TestMutants it is not sound.
@@ -286,6 +275,10 @@ func (m mutant) list(ctx context.Context, asked func(string) bool, cursor string
 	return page, next, err
 }
 
+var reading = []string{"look", "list", "identify", "iam List", "iam Get", "iam Policy", "iam Attachments", "iam Keys",
+	"iam Usage",
+	"iam Prove"}
+
 // histories are a subject over CloudFormation in memory.
 func histories() crashtest.Subject {
 	type onFake struct {
@@ -295,16 +288,12 @@ func histories() crashtest.Subject {
 	return crashtest.Subject{
 		Name: "cloudformation", Settings: map[string]any{"size": "small"}, Others: map[string]any{"size": "large"},
 		Sparse: 401,
-		Opens: func(p provider.Provider, g *provider.Grant) (bool, error) {
-			key, _ := g.Credentials["access_key_id"].(string)
-			secret, _ := g.Credentials["secret_access_key"].(string)
-			return fakeClient{fake: p.(onFake).fake}.opens(key, secret), nil
-		},
+		Opens:  func(p provider.Provider, g *provider.Grant) (bool, error) { return p.(onFake).fake.opens(g), nil },
 		New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
 			f := newFake(now)
 			f.takes = 200 * time.Millisecond
 			p := onFake{planned{f.over(testkit.Identity, here, func(_ context.Context, name string, do func() error) error {
-				if name == "look" || name == "list" || name == "identify" { // reading is no effect
+				if slices.Contains(reading, name) { // which is no effect
 					return do()
 				}
 				return effect(name, do)

@@ -48,6 +48,8 @@ type Fake struct {
 	Settles time.Duration
 	// Lags is for how long lists do not show what was made or deleted.
 	Lags time.Duration
+	// Page is how many principals a list shows at most; 0 for as many as are asked for.
+	Page int
 	// Quota is how many users there may be; 0 for AWS's own.
 	Quota int
 
@@ -220,17 +222,24 @@ func (f *Fake) add(e *entity) *key {
 
 // Client is one process' way to the account. It is a principal.IAM and a
 // principal.Prover.
-func (f *Fake) Client(calls *providertest.Calls) *Client { return &Client{f, calls} }
+func (f *Fake) Client(calls *providertest.Calls) *Client {
+	return f.By(func(ctx context.Context, _ string, do func() error) error { return calls.Call(ctx, do) })
+}
+
+// By is a Client whose calls are made by a function, which is told their names.
+func (f *Fake) By(call func(ctx context.Context, name string, do func() error) error) *Client {
+	return &Client{f, call}
+}
 
 // A Client is what Fake.Client gives.
 type Client struct {
-	f     *Fake
-	calls *providertest.Calls
+	f    *Fake
+	call func(ctx context.Context, name string, do func() error) error
 }
 
 // do makes one call, which is whole or not at all.
-func (c *Client) do(ctx context.Context, call func(f *Fake) error) error {
-	return c.calls.Call(ctx, func() error {
+func (c *Client) do(ctx context.Context, name string, call func(f *Fake) error) error {
+	return c.call(ctx, name, func() error {
 		c.f.mu.Lock()
 		defer c.f.mu.Unlock()
 		return call(c.f)
@@ -238,8 +247,10 @@ func (c *Client) do(ctx context.Context, call func(f *Fake) error) error {
 }
 
 // on makes a call about a principal that stands.
-func (c *Client) on(ctx context.Context, kind plan.Principal, name string, call func(f *Fake, e *entity) error) error {
-	return c.do(ctx, func(f *Fake) error {
+func (c *Client) on(
+	ctx context.Context, verb string, kind plan.Principal, name string, call func(f *Fake, e *entity) error,
+) error {
+	return c.do(ctx, verb, func(f *Fake) error {
 		e := f.standing[kind][name]
 		if e == nil {
 			return said("NoSuchEntity", "The %s with name %s cannot be found.", kind, name)
@@ -256,7 +267,10 @@ func (f *Fake) found(e *entity) principal.Found {
 func (c *Client) List(
 	ctx context.Context, kind plan.Principal, path, cursor string, most int,
 ) (page []principal.Found, next string, err error) {
-	err = c.do(ctx, func(f *Fake) error {
+	err = c.do(ctx, "List", func(f *Fake) error {
+		if f.Page > 0 {
+			most = min(most, f.Page)
+		}
 		shown := map[string]*entity{}
 		for _, e := range f.deleted {
 			if f.now().Before(e.gone.Add(f.Lags)) {
@@ -285,7 +299,7 @@ func (c *Client) List(
 
 // Get implements principal.Principals.
 func (c *Client) Get(ctx context.Context, kind plan.Principal, name string) (found principal.Found, err error) {
-	err = c.on(ctx, kind, name, func(f *Fake, e *entity) error {
+	err = c.on(ctx, "Get", kind, name, func(f *Fake, e *entity) error {
 		found = f.found(e)
 		found.Tags, found.Trust = maps.Clone(e.tags), e.trust
 		return nil
@@ -297,7 +311,7 @@ var names = regexp.MustCompile(`^[\w+=,.@-]+$`)
 
 // Create implements principal.Principals.
 func (c *Client) Create(ctx context.Context, kind plan.Principal, w principal.Wanted) error {
-	return c.do(ctx, func(f *Fake) error {
+	return c.do(ctx, "Create", func(f *Fake) error {
 		most := map[plan.Principal]int{plan.User: max(f.Quota, 0), plan.Role: rolesQuota}[kind]
 		if most == 0 {
 			most = usersQuota
@@ -357,7 +371,7 @@ func taggable(text string) bool {
 
 // SetTrust implements principal.Principals.
 func (c *Client) SetTrust(ctx context.Context, role, document string) error {
-	return c.on(ctx, plan.Role, role, func(_ *Fake, e *entity) error {
+	return c.on(ctx, "SetTrust", plan.Role, role, func(_ *Fake, e *entity) error {
 		if !json.Valid([]byte(document)) {
 			return said("MalformedPolicyDocument", "the trust policy is not JSON")
 		}
@@ -368,7 +382,7 @@ func (c *Client) SetTrust(ctx context.Context, role, document string) error {
 
 // SetTags implements principal.Principals.
 func (c *Client) SetTags(ctx context.Context, kind plan.Principal, name string, tags []label.Label) error {
-	return c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
+	return c.on(ctx, "SetTags", kind, name, func(_ *Fake, e *entity) error {
 		all, err := tagged(e.tags, tags)
 		if err == nil {
 			e.tags = all
@@ -379,7 +393,7 @@ func (c *Client) SetTags(ctx context.Context, kind plan.Principal, name string, 
 
 // DropTags implements principal.Principals.
 func (c *Client) DropTags(ctx context.Context, kind plan.Principal, name string, tags ...string) error {
-	return c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
+	return c.on(ctx, "DropTags", kind, name, func(_ *Fake, e *entity) error {
 		for _, t := range tags {
 			delete(e.tags, t)
 		}
@@ -389,7 +403,7 @@ func (c *Client) DropTags(ctx context.Context, kind plan.Principal, name string,
 
 // Delete implements principal.Principals.
 func (c *Client) Delete(ctx context.Context, kind plan.Principal, name string) error {
-	return c.on(ctx, kind, name, func(f *Fake, e *entity) error {
+	return c.on(ctx, "Delete", kind, name, func(f *Fake, e *entity) error {
 		if len(e.keys)+len(e.policies)+len(e.hanging) > 0 {
 			return said("DeleteConflict", "Cannot delete entity, must remove what hangs on it first.")
 		}

@@ -12,7 +12,7 @@ import (
 
 // Policy implements principal.Policies.
 func (c *Client) Policy(ctx context.Context, kind plan.Principal, name, policy string) (document string, err error) {
-	err = c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
+	err = c.on(ctx, "Policy", kind, name, func(_ *Fake, e *entity) error {
 		var ok bool
 		if document, ok = e.policies[policy]; !ok {
 			return said("NoSuchEntity", "The %s policy with name %s cannot be found.", kind, policy)
@@ -24,7 +24,7 @@ func (c *Client) Policy(ctx context.Context, kind plan.Principal, name, policy s
 
 // PutPolicy implements principal.Policies.
 func (c *Client) PutPolicy(ctx context.Context, kind plan.Principal, name, policy, document string) error {
-	return c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
+	return c.on(ctx, "PutPolicy", kind, name, func(_ *Fake, e *entity) error {
 		size := letters(document)
 		for other, text := range e.policies {
 			if other != policy {
@@ -54,7 +54,7 @@ func letters(document string) (n int) {
 
 // DeletePolicy implements principal.Policies.
 func (c *Client) DeletePolicy(ctx context.Context, kind plan.Principal, name, policy string) error {
-	return c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
+	return c.on(ctx, "DeletePolicy", kind, name, func(_ *Fake, e *entity) error {
 		if _, ok := e.policies[policy]; !ok {
 			return said("NoSuchEntity", "The %s policy with name %s cannot be found.", kind, policy)
 		}
@@ -67,10 +67,10 @@ func (c *Client) DeletePolicy(ctx context.Context, kind plan.Principal, name, po
 func (c *Client) Attachments(ctx context.Context, kind plan.Principal, name string) (all []principal.Attachment, err error) {
 	attach := func(what string, off func(e *entity)) {
 		all = append(all, principal.Attachment{Name: what, Detach: func(ctx context.Context) error {
-			return c.on(ctx, kind, name, func(_ *Fake, e *entity) error { off(e); return nil })
+			return c.on(ctx, "Detach", kind, name, func(_ *Fake, e *entity) error { off(e); return nil })
 		}})
 	}
-	err = c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
+	err = c.on(ctx, "Attachments", kind, name, func(_ *Fake, e *entity) error {
 		for _, what := range e.hanging {
 			attach(what, func(e *entity) {
 				e.hanging = slices.DeleteFunc(e.hanging, func(other string) bool { return other == what })
@@ -86,7 +86,7 @@ func (c *Client) Attachments(ctx context.Context, kind plan.Principal, name stri
 
 // Keys implements principal.Keys.
 func (c *Client) Keys(ctx context.Context, user string) (keys []principal.KeyInfo, err error) {
-	err = c.on(ctx, plan.User, user, func(f *Fake, e *entity) error {
+	err = c.on(ctx, "Keys", plan.User, user, func(f *Fake, e *entity) error {
 		for _, k := range e.keys {
 			if !f.now().Before(k.created.Add(f.Lags)) {
 				keys = append(keys, principal.KeyInfo{ID: k.id, Active: k.active})
@@ -99,7 +99,7 @@ func (c *Client) Keys(ctx context.Context, user string) (keys []principal.KeyInf
 
 // CreateKey implements principal.Keys.
 func (c *Client) CreateKey(ctx context.Context, user string) (made principal.Key, err error) {
-	err = c.on(ctx, plan.User, user, func(f *Fake, e *entity) error {
+	err = c.on(ctx, "CreateKey", plan.User, user, func(f *Fake, e *entity) error {
 		if len(e.keys) == maxKeys {
 			return said("LimitExceeded", "Cannot exceed quota for AccessKeysPerUser: %d", maxKeys)
 		}
@@ -112,7 +112,7 @@ func (c *Client) CreateKey(ctx context.Context, user string) (made principal.Key
 
 // SetKey implements principal.Keys.
 func (c *Client) SetKey(ctx context.Context, user, id string, active bool) error {
-	return c.on(ctx, plan.User, user, func(_ *Fake, e *entity) error {
+	return c.on(ctx, "SetKey", plan.User, user, func(_ *Fake, e *entity) error {
 		for _, k := range e.keys {
 			if k.id == id {
 				k.active = active
@@ -125,7 +125,7 @@ func (c *Client) SetKey(ctx context.Context, user, id string, active bool) error
 
 // DeleteKey implements principal.Keys.
 func (c *Client) DeleteKey(ctx context.Context, user, id string) error {
-	return c.on(ctx, plan.User, user, func(_ *Fake, e *entity) error {
+	return c.on(ctx, "DeleteKey", plan.User, user, func(_ *Fake, e *entity) error {
 		before := len(e.keys)
 		e.keys = slices.DeleteFunc(e.keys, func(k *key) bool { return k.id == id })
 		if len(e.keys) == before {
@@ -137,7 +137,7 @@ func (c *Client) DeleteKey(ctx context.Context, user, id string) error {
 
 // Usage implements principal.Keys.
 func (c *Client) Usage(ctx context.Context, kind plan.Principal) (made, most int, err error) {
-	err = c.do(ctx, func(f *Fake) error {
+	err = c.do(ctx, "Usage", func(f *Fake) error {
 		made, most = len(f.standing[kind]), rolesQuota
 		if kind == plan.User {
 			most = usersQuota
@@ -155,7 +155,7 @@ func (c *Client) Usage(ctx context.Context, kind plan.Principal) (made, most int
 func (c *Client) Prove(
 	ctx context.Context, k principal.Key, proof *plan.Proof, _ map[string]string,
 ) (ok bool, why string, err error) {
-	err = c.do(ctx, func(f *Fake) error {
+	err = c.do(ctx, "Prove", func(f *Fake) error {
 		ok, why = f.prove(k, proof)
 		return nil
 	})

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,67 +20,35 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/test/principaltest"
 	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 )
 
 const (
-	pageSize = 3
-	scope    = plan.Scope("longshore-abcdefgh")
-	settles  = 4 * time.Second // of a new key in the suite
+	scope   = plan.Scope("longshore-abcdefgh")
+	settles = 4 * time.Second // of a new key in the suite
 )
 
-// A world is two accounts, in which instances are records, and bindings principals.
-type world struct {
-	now      func() time.Time
-	mu       sync.Mutex
-	accounts map[string]*fakeAccount // by endpoints
-}
-
-type fakeAccount struct {
-	things map[string]thing
-	iam    *principaltest.Fake
-}
-
-type thing struct {
-	tags    provider.Tags
-	config  string
-	created time.Time
-}
-
-func newWorld(now func() time.Time) *world {
-	w := &world{now: now, accounts: map[string]*fakeAccount{}}
-	for i, endpoint := range []string{"east", "west"} {
-		iam := principaltest.New(fmt.Sprintf("%012d", i+1), now)
-		iam.Settles = settles
-		w.accounts[endpoint] = &fakeAccount{things: map[string]thing{}, iam: iam}
-	}
-	return w
-}
-
-// small is a provider of the suite: the shortest that binds by a Keeper.
+// small is a provider of the suite: it makes instances of things in a cloud, and binds by a Keeper.
 type small struct {
-	w        *world
-	broker   string
-	endpoint string // where the target "east" answers
+	things   *cloudtest.Provider
+	accounts map[string]*principaltest.Fake // by endpoints
+	endpoint string                         // where the target "east" answers
 	kind     plan.Principal
-	mutant   string
-	calls    *providertest.Calls
+	now      func() time.Time
 }
 
-func (p *small) keeper(m *mutated) *principal.Keeper {
-	client := p.w.accounts[p.endpoint].iam.Client(p.calls)
+// keeper is one of a step about a binding.
+func (p *small) keeper(of provider.Tags) *principal.Keeper {
+	client := &mutated{p.accounts[p.endpoint].Client(p.things.Calls), p.things.Mutant, of}
 	k := &principal.Keeper{
-		IAM: client, Prover: client, Scope: scope, Broker: p.broker, Now: p.w.now, Log: slog.New(slog.DiscardHandler),
+		IAM: client, Prover: client, Scope: scope, Broker: p.things.Broker, Now: p.now,
+		Log: slog.New(slog.DiscardHandler), Reads: rate.NewLimiter(rate.Inf, 1),
 		Boundary: func(offering string) string { return "arn:aws:iam::000000000001:policy/" + offering },
-		Reads:    rate.NewLimiter(rate.Inf, 1),
 	}
-	k.Page(pageSize)
-	if m != nil {
-		m.Client = client
-		k.IAM, k.Prover = m, m
-		if m.mutant == "boundless" {
-			k.Boundary = func(string) string { return "" }
-		}
+	if client.mutant == "boundless" {
+		k.Boundary = func(string) string { return "" }
 	}
+	k.Page(cloudtest.PageSize)
 	return k
 }
 
@@ -97,243 +62,140 @@ func planOf(kind plan.Principal) (plan.Settings, map[string]string) {
 	return m, map[string]string{"Arn": "arn:aws:x:::thing", plan.ValueRegion: "us-east-1", plan.ValuePartition: "aws"}
 }
 
-func (p *small) name(t provider.Tags) string {
-	return provider.Name("small", "i", t.OfInstance())
-}
-
-// at proves the target, as each step does.
-func (p *small) at(ctx context.Context, t provider.Target) (*fakeAccount, *provider.Status, error) {
-	identity := "account of " + p.endpoint
-	if err := p.calls.Call(ctx, func() error { return nil }); err != nil {
-		return nil, nil, err
-	}
-	switch {
-	case t.Identity == "":
-		learnt := provider.Target{Name: "east", Identity: identity}
-		return nil, &provider.Status{Target: &learnt, After: time.Second}, nil
-	case t.Identity != identity:
-		return nil, nil, fmt.Errorf("target %q is another one", t.Name)
-	}
-	return p.w.accounts[p.endpoint], nil, nil
-}
-
-// instance makes one call about an instance's record.
-func (p *small) instance(ctx context.Context, in provider.Instance, call func(things map[string]thing, t thing,
-	there bool) error) (
-	provider.Status, error,
-) {
-	a, learnt, err := p.at(ctx, in.Target)
-	if err != nil {
-		return provider.Status{}, err
-	}
-	if learnt != nil {
-		return *learnt, nil
-	}
-	err = p.calls.Call(ctx, func() error {
-		p.w.mu.Lock()
-		defer p.w.mu.Unlock()
-		t, there := a.things[p.name(provider.TagsOf(in))]
-		switch {
-		case there && t.tags != provider.TagsOf(in):
-			return provider.Failf("not ours")
-		case in.Settings["fail"] == string(in.Operation.Kind) && (there || in.Operation.Kind == operation.Provision):
-			return provider.Failf("asked to fail")
-		}
-		return call(a.things, t, there)
-	})
-	return provider.Status{Done: err == nil}, err
-}
-
-func config(in provider.Instance) string { return fmt.Sprintf("%s %s", in.Snapshot, in.Parameters) }
-
 func (p *small) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.instance(ctx, in, func(things map[string]thing, t thing, there bool) error {
-		if !there || t.tags != provider.TagsOf(in) {
-			things[p.name(provider.TagsOf(in))] = thing{provider.TagsOf(in), config(in), p.w.now()}
-		}
-		return nil
-	})
+	return p.things.Provision(ctx, in)
 }
 
 func (p *small) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.instance(ctx, in, func(things map[string]thing, t thing, there bool) error {
-		if t.tags != provider.TagsOf(in) {
-			return provider.Failf("there is no such instance")
-		}
-		t.config = config(in)
-		things[p.name(t.tags)] = t
-		return nil
-	})
+	return p.things.Update(ctx, in)
 }
 
 func (p *small) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.instance(ctx, in, func(things map[string]thing, t thing, there bool) error {
-		delete(things, p.name(provider.TagsOf(in)))
-		return nil
-	})
+	return p.things.Deprovision(ctx, in)
 }
 
-func (p *small) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	st, err := p.instance(ctx, b.Instance, func(_ map[string]thing, t thing, _ bool) error {
-		if t.tags != provider.TagsOf(b.Instance) {
-			return provider.Failf("there is no such instance")
-		}
-		return nil
-	})
-	if err != nil || !st.Done {
+// fails is the failure that was asked for.
+func fails(b provider.Binding, kind operation.Kind) error {
+	if all, _ := b.Instance.Settings["fail"].([]any); slices.Contains(all, any(string(kind))) {
+		return provider.Failf("asked to fail")
+	}
+	return nil
+}
+
+func (p *small) Bind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
+	if _, err = p.things.Describe(ctx, b.Instance); err == nil {
+		err = fails(b, operation.Bind)
+	}
+	if err != nil {
 		return st, err
 	}
-	var m *mutated
-	if p.mutant != "" {
-		m = &mutated{mutant: p.mutant, tags: provider.BindingTagsOf(b)}
-	}
-	if p.mutant == "forgets-state" {
+	if p.things.Mutant == "forgets-state" {
 		b.State = provider.State{}
 	}
 	means, values := planOf(p.kind)
-	st, err = p.keeper(m).Bind(ctx, b, means, values)
-	if p.mutant == "keeps-secret" && err == nil && st.Done {
+	st, err = p.keeper(provider.BindingTagsOf(b)).Bind(ctx, b, means, values)
+	if p.things.Mutant == "keeps-secret" && err == nil && st.Done {
 		st.State = nil
 	}
 	return st, err
 }
 
 func (p *small) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	_, learnt, err := p.at(ctx, b.Instance.Target)
-	if err != nil {
-		return provider.Status{}, err
+	tags := provider.BindingTagsOf(b)
+	st, err := p.things.Unbind(ctx, b) // which has nothing to do but to prove the target
+	if err == nil && st.Done && p.accounts[p.endpoint].Look(scope.BindingPath(tags)) != "" {
+		err = fails(b, operation.Unbind)
 	}
-	if learnt != nil {
-		return *learnt, nil
+	if err != nil || !st.Done {
+		return st, err
 	}
-	if iam := p.w.accounts[p.endpoint].iam; b.Instance.Settings["fail"] == string(operation.Unbind) &&
-		iam.Look(scope.BindingPath(provider.BindingTagsOf(b))) != "" {
-		return provider.Status{}, provider.Failf("asked to fail")
-	}
-	var m *mutated
-	if p.mutant != "" {
-		m = &mutated{mutant: p.mutant, tags: provider.BindingTagsOf(b)}
-	}
-	return p.keeper(m).Unbind(ctx, b)
+	return p.keeper(tags).Unbind(ctx, b)
 }
 
 const ofKeeper = "principals " // begins the cursors of its part
 
 func (p *small) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
-	_, learnt, err := p.at(ctx, provider.Target{Name: "east"})
-	if err != nil {
-		return nil, "", err
-	}
-	if page, next = p.instances(cursor, *learnt.Target); next != "" {
-		return page, next, nil
-	}
-	if rest, ok := strings.CutPrefix(cursor, ofKeeper); ok || len(page) == 0 {
-		if !ok {
-			rest = "" // it goes on behind the instances
-		}
-		page, next, err = p.keeper(nil).List(ctx, rest)
-		for i := range page {
-			page[i].Target = *learnt.Target
-		}
-		if next != "" {
-			next = ofKeeper + next
-		}
-		return page, next, err
-	}
-	return page, ofKeeper, nil
-}
-
-// instances is a page of them; next is empty after the last.
-func (p *small) instances(cursor string, at provider.Target) (page []provider.Holding, next string) {
-	if strings.HasPrefix(cursor, ofKeeper) {
-		return nil, ""
-	}
-	p.w.mu.Lock()
-	defer p.w.mu.Unlock()
-	things := p.w.accounts[p.endpoint].things
-	for _, name := range slices.Sorted(maps.Keys(things)) {
-		switch t := things[name]; {
-		case name <= cursor || t.tags.Broker != p.broker:
-		case len(page) == pageSize:
-			return page, page[pageSize-1].Name
-		default:
-			page = append(page, provider.Holding{Name: name, Tags: t.tags, Created: t.created, Target: at})
+	rest, is := strings.CutPrefix(cursor, ofKeeper)
+	if !is {
+		page, next, err = p.things.List(ctx, cursor)
+		if err != nil || next != "" || len(page) > 0 {
+			return page, cmp.Or(next, ofKeeper), err
 		}
 	}
-	return page, ""
+	page, next, err = p.keeper(provider.Tags{}).List(ctx, rest)
+	for i := range page {
+		page[i].Target = provider.Target{Name: "east", Identity: "account of " + p.endpoint}
+	}
+	if next != "" {
+		next = ofKeeper + next
+	}
+	return page, next, err
 }
 
 func (p *small) Quarantine(ctx context.Context, h provider.Holding) error {
-	if h.Tags.Binding == "" || p.mutant == "open-in-quarantine" {
+	if h.Tags.Binding == "" || p.things.Mutant == "open-in-quarantine" {
 		return nil
 	}
-	return p.keeper(nil).Quarantine(ctx, h)
+	return p.keeper(h.Tags).Quarantine(ctx, h)
 }
 
 func (p *small) Release(ctx context.Context, h provider.Holding) error {
-	if h.Tags.Binding == "" || p.mutant == "never-released" {
+	if h.Tags.Binding == "" || p.things.Mutant == "never-released" {
 		return nil
 	}
-	return p.keeper(nil).Release(ctx, h)
+	return p.keeper(h.Tags).Release(ctx, h)
 }
 
-// factory makes harnesses over two fake accounts.
+// factory makes harnesses over two fake accounts: those of the things, with one for principals beside each.
 func factory(kind plan.Principal, mutant string) providertest.Factory {
-	return func(*testing.T) *providertest.Harness {
-		clock := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
-		w := newWorld(clock.Now)
-		calls := &providertest.Calls{}
-		open := func(broker, endpoint string, calls *providertest.Calls) *small {
-			return &small{w: w, broker: broker, endpoint: endpoint, kind: kind, mutant: mutant, calls: calls}
+	return func(t *testing.T) *providertest.Harness {
+		h := cloudtest.Factory("cloud", mutant)(t)
+		accounts := map[string]*principaltest.Fake{}
+		for id, endpoint := range map[string]string{"000000000001": "east", "000000000002": "west"} {
+			accounts[endpoint] = principaltest.New(id, h.Clock.Now)
+			accounts[endpoint].Settles = settles
 		}
-		p := open("broker-1", "east", calls)
-		return &providertest.Harness{
-			Provider: p, Inventory: p, Broker: "broker-1", Clock: clock, Target: provider.Target{Name: "east"},
-			Elsewhere: func(testing.TB) (provider.Provider, provider.Inventory) {
-				p := open("broker-1", "west", &providertest.Calls{})
-				return p, p
-			},
-			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
-			Parameters: providertest.Note, Fail: providertest.FailBySetting,
-			Plant: func(_ testing.TB, at, owner provider.Tags) {
-				if at.Binding != "" {
-					w.accounts["east"].iam.Plant(cmp.Or(kind, plan.User), scope.Binding(at), scope.BindingPath(at), owner)
-					return
-				}
-				w.accounts["east"].things[p.name(at)] = thing{tags: owner, created: clock.Now()}
-			},
-			Look: func(_ testing.TB, at provider.Tags) string { return w.look(p, at) },
-			Secrets: func(_ testing.TB, at provider.Tags) (n int) {
-				if at.Binding == "" {
-					return 0
-				}
-				return w.accounts["east"].iam.Secrets(scope.BindingPath(at))
-			},
-			Opens: func(_ testing.TB, g *provider.Grant) bool {
-				c := func(name string) string { text, _ := g.Credentials[name].(string); return text }
-				iam := w.accounts["east"].iam
-				return iam.Opens(c("access_key_id"), c("secret_access_key")) || iam.Assumes(c("role_arn"), c("external_id"))
-			},
-			Falter: calls.Arm,
-			Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
-				p := open(broker, "east", &providertest.Calls{})
-				return p, p
-			},
-			PageSize: pageSize,
+		over := func(things provider.Provider, endpoint string) *small {
+			return &small{things.(*cloudtest.Provider), accounts, endpoint, kind, h.Clock.Now}
 		}
+		elsewhere, open, plant, look := h.Elsewhere, h.Open, h.Plant, h.Look
+		p, east := over(h.Provider, "east"), accounts["east"]
+		h.Provider, h.Inventory = p, p
+		h.Elsewhere = func(t testing.TB) (provider.Provider, provider.Inventory) {
+			things, _ := elsewhere(t)
+			p := over(things, "west")
+			return p, p
+		}
+		h.Open = func(t testing.TB, broker string) (provider.Provider, provider.Inventory) {
+			things, _ := open(t, broker)
+			p := over(things, "east")
+			return p, p
+		}
+		h.Plant = func(t testing.TB, at, owner provider.Tags) {
+			if at.Binding == "" {
+				plant(t, at, owner)
+				return
+			}
+			east.Plant(cmp.Or(kind, plan.User), scope.Binding(at), scope.BindingPath(at), owner)
+		}
+		h.Look = func(t testing.TB, at provider.Tags) string {
+			if at.Binding == "" {
+				return look(t, at)
+			}
+			return east.Look(scope.BindingPath(at))
+		}
+		h.Secrets = func(_ testing.TB, at provider.Tags) int {
+			if at.Binding == "" {
+				return 0
+			}
+			return east.Secrets(scope.BindingPath(at))
+		}
+		h.Opens = func(_ testing.TB, g *provider.Grant) bool {
+			c := func(name string) string { text, _ := g.Credentials[name].(string); return text }
+			return east.Opens(c("access_key_id"), c("secret_access_key")) || east.Assumes(c("role_arn"), c("external_id"))
+		}
+		return h
 	}
-}
-
-func (w *world) look(p *small, at provider.Tags) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if at.Binding != "" {
-		return w.accounts["east"].iam.Look(scope.BindingPath(at))
-	}
-	if t, ok := w.accounts["east"].things[p.name(at)]; ok {
-		return fmt.Sprintf("%+v %s", t.tags, t.config)
-	}
-	return ""
 }
 
 // Users pass; in the subprocesses of TestMutants their Keeper's world is not sound.
@@ -357,7 +219,7 @@ type mutated struct {
 
 func (m *mutated) Get(ctx context.Context, kind plan.Principal, name string) (principal.Found, error) {
 	f, err := m.Client.Get(ctx, kind, name)
-	if m.mutant == "takes-foreign" {
+	if m.mutant == "takes-foreign" && m.tags.Binding != "" {
 		for _, l := range label.Write(m.tags) {
 			f.Tags[l.Name] = l.Value
 		}
