@@ -1,7 +1,6 @@
 package principal_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -66,9 +66,7 @@ func listing(t *testing.T, cfg aws.Config) (names []string) {
 
 // as is a config with the credentials of a grant.
 func as(cfg aws.Config, id, secret, token string) aws.Config {
-	cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret, SessionToken: token}, nil
-	})
+	cfg.Credentials = credentials.NewStaticCredentialsProvider(id, secret, token)
 	return cfg
 }
 
@@ -112,8 +110,7 @@ func TestUsersOnMiniStack(t *testing.T) {
 	mine, theirs := newQueue(t, cfg), newQueue(t, cfg)
 	before := listing(t, cfg)
 	b.v = mine
-	of := b.binding("binding-1", "operation-1")
-	g := b.mustBind(&of)
+	of, g := b.bound(1)
 	expect.Same(t, "queue and region", [2]string{mine["QueueUrl"], cfg.Region},
 		[2]string{text(g, "queue_url"), text(g, "region")})
 	check := func(when string, g *provider.Grant, queue map[string]string, want awserr.Class) {
@@ -134,9 +131,7 @@ func TestUsersOnMiniStack(t *testing.T) {
 
 	b.v = theirs
 	for range 2 {
-		if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
-			t.Fatalf("rewrite: done %v, error %v", done, err)
-		}
+		b.rewrite(of)
 		check("rewritten", g, theirs, awserr.None)
 		check("rewritten", g, mine, awserr.Denied)
 	}
@@ -144,24 +139,13 @@ func TestUsersOnMiniStack(t *testing.T) {
 	anew := b.binding("binding-1", "operation-2")
 	again := b.mustBind(&anew)
 	check("bound anew", again, theirs, awserr.None)
-	b.unbindAWS(of)
+	b.mustUnbind(of)
 	check("bound anew, by the old key", g, theirs, awserr.Login)
 	check("bound anew, after the old one has ended", again, theirs, awserr.None)
-	b.unbindAWS(anew)
+	b.mustUnbind(anew)
 	check("unbound", again, theirs, awserr.Login)
 	expect.Same(t, "the account's users and roles, before and after", before, listing(t, cfg))
 	expect.Never(t, "the log", b.log.String(), text(g, "secret_access_key"))
-}
-
-func (b *bench) unbindAWS(of provider.Binding) {
-	b.t.Helper()
-	of.Secret, of.State = nil, provider.State{}
-	if _, f := providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status,
-		error) {
-		return b.Unbind(ctx, of)
-	}); f != nil {
-		b.t.Errorf("unbind failed: %s", f.Message)
-	}
 }
 
 // A key is proved through the policy: as long as that does not allow the proof, the key is not granted.
@@ -176,7 +160,7 @@ func TestProofsGoThroughThePolicy(t *testing.T) {
 		Proof:  &plan.Proof{Service: "s3", Method: "GET", Path: "/${BucketName}?list-type=2&max-keys=1"},
 	})
 	b.v = map[string]string{"BucketName": bucket, plan.ValueRegion: cfg.Region}
-	of := b.binding("binding-1", "operation-1")
+	of := b.first()
 	for range 6 {
 		st, err := b.step(&of)
 		if err != nil || st.Done {
@@ -187,9 +171,7 @@ func TestProofsGoThroughThePolicy(t *testing.T) {
 	expect.Says(t, "the log", b.log.String(), "AccessDenied")
 	b.m.Policy = json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:ListBucket",` +
 		`"Resource":"arn:aws:s3:::${BucketName}"}]}`)
-	if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
-		t.Fatalf("rewrite: done %v, error %v", done, err)
-	}
+	b.rewrite(of)
 	g := b.mustBind(&of)
 	cfg = as(cfg, text(g, "access_key_id"), text(g, "secret_access_key"), "")
 	user := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
@@ -197,11 +179,9 @@ func TestProofsGoThroughThePolicy(t *testing.T) {
 		t.Errorf("listing by the grant: %v", err)
 	}
 	b.m.Proof = nil // then it is asked only whose the key is
-	another := b.binding("binding-2", "operation-2")
-	b.mustBind(&another)
-	for _, of := range []provider.Binding{of, another} {
-		b.unbindAWS(of)
-	}
+	another, _ := b.bound(2)
+	b.mustUnbind(of)
+	b.mustUnbind(another)
 }
 
 func TestRolesOnMiniStack(t *testing.T) {
@@ -212,8 +192,7 @@ func TestRolesOnMiniStack(t *testing.T) {
 	b.v = newQueue(t, cfg)
 	theirs := newQueue(t, cfg)
 	before := listing(t, cfg)
-	of := b.binding("binding-1", "operation-1")
-	g := b.mustBind(&of)
+	of, g := b.bound(1)
 	assume := func(externalID string) (*sqs.Client, error) {
 		out, err := sts.NewFromConfig(cfg).AssumeRole(t.Context(), &sts.AssumeRoleInput{
 			RoleArn: aws.String(text(g, "role_arn")), RoleSessionName: aws.String("test"), ExternalId: &externalID,
@@ -243,7 +222,7 @@ func TestRolesOnMiniStack(t *testing.T) {
 	check("a session in quarantine", b.v, awserr.Denied)
 	expect.OK(t, b.Release(t.Context(), h))
 	check("released", b.v, awserr.None)
-	b.unbindAWS(of)
+	b.mustUnbind(of)
 	if _, err := assume(text(g, "external_id")); err == nil {
 		t.Error("the role can be assumed after the unbind")
 	}
@@ -269,7 +248,7 @@ func TestEveryCallOfIAMFails(t *testing.T) {
 			if err != nil || len(keys) != 1 || keys[0].ID != text(g, "access_key_id") {
 				t.Fatalf("%s at call %d: keys %v, error %v", fault, at, keys, err)
 			}
-			b.unbindAWS(of)
+			b.mustUnbind(of)
 			if met = len(faults.Met()) > 0; at > 100 {
 				t.Fatal("there is no end of calls")
 			}
@@ -305,9 +284,7 @@ func TestTheBrokersRightsSuffice(t *testing.T) {
 		b.mustBind(&of)
 		b.m.Policy = json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sqs:*","Resource":"${QueueArn}"}]}`)
 		b.m.Assume = append(b.m.Assume, "arn:aws:iam::"+accountID+":root")
-		if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
-			t.Fatalf("rewrite: done %v, error %v", done, err)
-		}
+		b.rewrite(of)
 		h := provider.Holding{Name: b.name(of), Tags: provider.BindingTagsOf(of)}
 		if err := errors.Join(b.Quarantine(t.Context(), h), b.Release(t.Context(), h)); err != nil {
 			t.Errorf("quarantine: %v", err)
@@ -318,7 +295,7 @@ func TestTheBrokersRightsSuffice(t *testing.T) {
 		// An operator hangs another policy on it.
 		expect.OK(t, asRoot.PutPolicy(t.Context(), kind, h.Name, "another", string(b.m.Policy)))
 		hang(t, root, kind, h.Name)
-		b.unbindAWS(of)
+		b.mustUnbind(of)
 		if _, err := asRoot.Get(t.Context(), kind, h.Name); !awserr.Is(err, awserr.Absent) {
 			t.Errorf("after the unbind: %v", err)
 		}
@@ -396,13 +373,10 @@ func answers(t *testing.T, on principal.IAM, kind plan.Principal, w principal.Wa
 	}
 	list := func() {
 		page, next, err := on.List(ctx, kind, w.Path, "", 10)
-		names := slices.Collect(func(yield func(string) bool) {
-			for _, f := range page {
-				if !yield(f.Name + f.ARN + f.Path) {
-					return
-				}
-			}
-		})
+		var names []string
+		for _, f := range page {
+			names = append(names, f.Name+f.ARN+f.Path)
+		}
 		note("List", err, names, next)
 	}
 	const document = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"a?b&c=d+e %20 é"}]}`

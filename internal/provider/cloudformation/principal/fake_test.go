@@ -1,7 +1,6 @@
 package principal_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
-	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/principaltest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -67,30 +65,5 @@ func TestTheFakeHasLimits(t *testing.T) {
 	}
 	if most := plan.PolicyLimit(plan.User) + plan.PolicyLimit(plan.Role); most >= 2048+10240 {
 		t.Errorf("policies of %d bytes leave no room for a quarantine", most)
-	}
-}
-
-// A new key is refused, then accepted in places, and then everywhere.
-func TestTheFakeLearnsKeys(t *testing.T) {
-	ctx, clock := t.Context(), providertest.NewClock(time.Now())
-	fake := principaltest.New("000000000001", clock.Now)
-	fake.Settles = 2 * time.Second
-	c := fake.Client(&providertest.Calls{})
-	made := c.Create(ctx, plan.User, principal.Wanted{Name: "user", Path: "/", Boundary: "arn"})
-	key, err := c.CreateKey(ctx, "user")
-	expect.OK(t, errors.Join(made, err))
-	for _, want := range []int{0, 4, 8} { // of eight tries
-		got := 0
-		for range 8 {
-			if ok, _, err := c.Prove(ctx, key, nil, nil); err != nil {
-				t.Fatal(err)
-			} else if ok {
-				got++
-			}
-		}
-		if got != want {
-			t.Errorf("%d of 8 tries succeed, want %d", got, want)
-		}
-		clock.Advance(2 * time.Second)
 	}
 }

@@ -60,6 +60,34 @@ func (b *bench) binding(id, begun string) provider.Binding {
 	}
 }
 
+// first is the one binding of most tests.
+func (b *bench) first() provider.Binding { return b.binding("binding-1", "operation-1") }
+
+// bound is a binding that stands, the nth.
+func (b *bench) bound(n int) (provider.Binding, *provider.Grant) {
+	b.t.Helper()
+	of := b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n))
+	return of, b.mustBind(&of)
+}
+
+// rewrite gives the principals of an instance what its plan says now.
+func (b *bench) rewrite(of provider.Binding) {
+	b.t.Helper()
+	if done, err := b.Rewrite(b.t.Context(), of.Instance, b.m, b.v); err != nil || !done {
+		b.t.Fatalf("rewrite: done %v, error %v", done, err)
+	}
+}
+
+// fails has each call of a name fail; with no name, all go well again.
+func (b *bench) fails(call string, err error) {
+	b.IAM = b.fake.By(func(_ context.Context, name string, do func() error) error {
+		if name == call {
+			return err
+		}
+		return do()
+	})
+}
+
 // step makes one step, and records its state.
 func (b *bench) step(of *provider.Binding) (provider.Status, error) {
 	st, err := b.Bind(b.t.Context(), *of, b.m, b.v)
@@ -87,13 +115,17 @@ func (b *bench) mustUnbind(of provider.Binding) {
 	b.t.Helper()
 	of.Secret, of.State = nil, provider.State{}
 	_, f := providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.Unbind(ctx, of) })
-	if left := b.fake.Look(scope.Path()); f != nil || left != "" {
+	left := ""
+	if b.fake != nil {
+		left = b.fake.Look(scope.Path())
+	}
+	if f != nil || left != "" {
 		b.t.Errorf("unbind: failure %v, left %q", f, left)
 	}
 }
 
 func (b *bench) opens(g *provider.Grant) bool {
-	return b.fake.Opens(g.Credentials["access_key_id"].(string), g.Credentials["secret_access_key"].(string))
+	return b.fake.Opens(text(g, "access_key_id"), text(g, "secret_access_key"))
 }
 
 func (b *bench) name(of provider.Binding) string { return b.Scope.Binding(provider.BindingTagsOf(of)) }
@@ -101,23 +133,20 @@ func (b *bench) name(of provider.Binding) string { return b.Scope.Binding(provid
 func TestAKeyIsProvedBeforeItIsGranted(t *testing.T) {
 	b := newBench(t, plan.User)
 	b.fake.Settles = 5 * time.Second
-	of := b.binding("binding-1", "operation-1")
+	of := b.first()
 	start := b.clock.Now()
 	g := b.mustBind(&of)
 	if !b.opens(g) || b.clock.Now().Sub(start) < 10*time.Second {
 		t.Error("granted before AWS knew the key everywhere")
 	}
-	want := map[string]any{"arn": "arn:aws:x:::thing", "region": "us-east-1"}
-	for _, name := range []string{"access_key_id", "secret_access_key"} {
-		want[name] = g.Credentials[name]
-	}
-	expect.Same(t, "credentials", want, g.Credentials)
+	expect.Same(t, "credentials", map[string]any{"arn": "arn:aws:x:::thing", "region": "us-east-1",
+		"access_key_id": text(g, "access_key_id"), "secret_access_key": text(g, "secret_access_key")}, g.Credentials)
 	f := expect.Get(b.IAM.Get(t.Context(), plan.User, b.name(of)))(t)
 	tags := map[string]string{
 		"longshore:broker": "broker-1", "longshore:platform": "platform-1", "longshore:instance": "instance-1",
 		"longshore:binding": "binding-1", "longshore:incarnation": "operation-1", "longshore:of": of.Instance.Incarnation,
 		"longshore:organization": "Sales - more", "longshore:space": "space-1", "longshore:instance-name": "my queue",
-		"longshore:key": g.Credentials["access_key_id"].(string),
+		"longshore:key": text(g, "access_key_id"),
 	}
 	expect.Same(t, "tags", tags, f.Tags)
 	b.mustUnbind(of)
@@ -126,7 +155,7 @@ func TestAKeyIsProvedBeforeItIsGranted(t *testing.T) {
 // Three successes are a second apart, and in a row: steps that come quicker, and refusals between, do not count.
 func TestProofsAreCounted(t *testing.T) {
 	b := newBench(t, plan.User)
-	of := b.binding("binding-1", "operation-1")
+	of := b.first()
 	says := []bool{true, true, false, true, true, true}
 	asked := 0
 	b.Prover = proverFunc(func() bool { asked++; return says[asked-1] })
@@ -162,9 +191,7 @@ func TestListsAreLate(t *testing.T) {
 		for n := range 3 {
 			of := b.binding("binding-1", fmt.Sprint("operation", n))
 			once := of
-			if _, err := b.step(&once); err != nil { // what it answered is lost
-				t.Fatal(err)
-			}
+			expect.Get(b.step(&once))(t) // what it answered is lost
 			b.mustBind(&of)
 			if secrets := b.fake.Secrets(scope.BindingPath(provider.BindingTagsOf(of))); secrets != 1 {
 				t.Errorf("bound, and %d secrets are there", secrets)
@@ -176,12 +203,10 @@ func TestListsAreLate(t *testing.T) {
 
 func TestUnrecordedKeysAreRevoked(t *testing.T) {
 	b := newBench(t, plan.User)
-	of := b.binding("binding-1", "operation-1")
+	of := b.first()
 	once := of
-	if _, err := b.step(&once); err != nil { // what it answered is lost
-		t.Fatal(err)
-	}
-	b.fake.AddKey(b.name(of)) // both keys that a user may have are known to nobody
+	expect.Get(b.step(&once))(t) // what it answered is lost
+	b.fake.AddKey(b.name(of))    // both keys that a user may have are known to nobody
 	g := b.mustBind(&of)
 	path := scope.BindingPath(provider.BindingTagsOf(of))
 	if n := b.fake.Secrets(path); n != 1 || !b.opens(g) {
@@ -190,9 +215,7 @@ func TestUnrecordedKeysAreRevoked(t *testing.T) {
 	// One that comes later goes with the next change of the policy.
 	b.fake.AddKey(b.name(of))
 	b.m.Policy = json.RawMessage(`{"Statement":[]}`)
-	if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
-		t.Fatalf("rewrite: done %v, error %v", done, err)
-	}
+	b.rewrite(of)
 	if n := b.fake.Secrets(path); n != 1 || !b.opens(g) {
 		t.Errorf("rewritten, and %d keys are there", n)
 	}
@@ -201,7 +224,7 @@ func TestUnrecordedKeysAreRevoked(t *testing.T) {
 // A key that somebody has deleted before it was granted is made again.
 func TestALostKeyIsMadeAgain(t *testing.T) {
 	b := newBench(t, plan.User)
-	of := b.binding("binding-1", "operation-1")
+	of := b.first()
 	expect.Get(b.step(&of))(t)
 	b.fake.DropKeys(b.name(of))
 	if g := b.mustBind(&of); !b.opens(g) {
@@ -213,8 +236,7 @@ func TestALostKeyIsMadeAgain(t *testing.T) {
 func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
 	for _, kind := range []plan.Principal{plan.User, plan.Role} {
 		b := newBench(t, kind)
-		of := b.binding("binding-1", "operation-1")
-		b.mustBind(&of)
+		of, _ := b.bound(1)
 		b.fake.Hang(kind, b.name(of), "group admins")
 		b.fake.SetPolicy(kind, b.name(of), "another", `{}`)
 		b.mustUnbind(of)
@@ -224,39 +246,29 @@ func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
 // A failure tells the user no more than to whom to turn, and the operator what to do; nothing is left of it that opens.
 func TestFailures(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reason string
-		spoil  func(b *bench)
-		kind   plan.Principal
-		logs   string
+		reason, logs string
+		spoil        func(b *bench)
 	}{
-		"Full": {reason: "an account has room for some users", logs: "is full", spoil: func(b *bench) {
+		"Full": {"an account has room for some users", "is full", func(b *bench) {
 			b.fake.Quota = 1
 			b.fake.Plant(plan.User, "x", "/", provider.Tags{})
 		}},
-		"FullUnsaid": {reason: "an account may not tell how full it is", logs: "limits of IAM", spoil: func(b *bench) {
-			b.IAM = failing{b.IAM, "Create", said("LimitExceeded")}
-		}},
-		"Denied": {reason: "the broker lacks a right", logs: "lacks a right", spoil: func(b *bench) {
-			b.IAM = failing{b.IAM, "Create", said("AccessDenied")}
-		}},
-		"Mistaken": {reason: "IAM refuses the policy", logs: "correct the offering", spoil: func(b *bench) {
-			b.IAM = failing{b.IAM, "PutPolicy", said("MalformedPolicyDocument")}
-		}},
-		"TooLong": {reason: "a policy has a size", logs: "too long",
-			spoil: func(b *bench) { b.v["Arn"] = strings.Repeat("x", 2000) }},
-		"NoValue": {reason: "an output is missing", logs: "no value", spoil: func(b *bench) { delete(b.v, "Arn") }},
-		"NoCredential": {reason: "an output is missing", logs: "no value",
-			spoil: func(b *bench) { b.m.Credentials["x"] = "${Other}" }},
-		"Anybody": {reason: "a role is not for everybody", kind: plan.Role, logs: "one by one", spoil: func(b *bench) {
-			b.m.Assume = []string{"*"}
-		}},
-		"Nobody": {reason: "a role is for somebody", kind: plan.Role, logs: "names nobody",
-			spoil: func(b *bench) { b.m.Assume = nil }},
+		"FullUnsaid": {"an account may not tell how full it is", "limits of IAM",
+			func(b *bench) { b.fails("Create", said("LimitExceeded")) }},
+		"Denied": {"the broker lacks a right", "lacks a right", func(b *bench) { b.fails("Create", said("AccessDenied")) }},
+		"Mistaken": {"IAM refuses the policy", "correct the offering",
+			func(b *bench) { b.fails("PutPolicy", said("MalformedPolicyDocument")) }},
+		"TooLong":      {"a policy has a size", "too long", func(b *bench) { b.v["Arn"] = strings.Repeat("x", 2000) }},
+		"NoValue":      {"an output is missing", "no value", func(b *bench) { delete(b.v, "Arn") }},
+		"NoCredential": {"an output is missing", "no value", func(b *bench) { b.m.Credentials["x"] = "${Other}" }},
+		"Anybody": {"a role is not for everybody", "one by one",
+			func(b *bench) { b.m.Principal, b.m.Assume = plan.Role, []string{"*"} }},
+		"Nobody": {"a role is for somebody", "names nobody", func(b *bench) { b.m.Principal, b.m.Assume = plan.Role, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, tc.kind)
+			b := newBench(t, "")
 			tc.spoil(b)
-			of := b.binding("binding-1", "operation-1")
+			of := b.first()
 			_, f := b.bind(&of)
 			if f == nil || !strings.Contains(f.Message, "Tell the operator") || strings.Contains(f.Message, "arn:") {
 				t.Fatalf("%s: failure %v", tc.reason, f)
@@ -272,9 +284,8 @@ func TestFailures(t *testing.T) {
 // A boundary that is not there may come yet: an operator is told.
 func TestABoundaryIsWaitedFor(t *testing.T) {
 	b := newBench(t, plan.User)
-	iam := b.IAM
-	b.IAM = failing{iam, "Create", said("NoSuchEntity")}
-	of := b.binding("binding-1", "operation-1")
+	b.fails("Create", said("NoSuchEntity"))
+	of := b.first()
 	for range 10 {
 		st, err := b.step(&of)
 		if err != nil || st.Done || st.After == 0 {
@@ -283,33 +294,12 @@ func TestABoundaryIsWaitedFor(t *testing.T) {
 		b.clock.Advance(time.Minute)
 	}
 	expect.Says(t, "the log", b.log.String(), "boundary")
-	b.IAM = iam
+	b.fails("", nil)
 	b.mustBind(&of)
 }
 
 func said(code string) error {
 	return &smithy.GenericAPIError{Code: code, Message: "arn:aws:iam::1:user/x"}
-}
-
-// failing is an IAM of which one call never succeeds.
-type failing struct {
-	principal.IAM
-	call string
-	err  error
-}
-
-func (f failing) Create(ctx context.Context, kind plan.Principal, w principal.Wanted) error {
-	if f.call == "Create" {
-		return f.err
-	}
-	return f.IAM.Create(ctx, kind, w)
-}
-
-func (f failing) PutPolicy(ctx context.Context, kind plan.Principal, name, policy, document string) error {
-	if f.call == "PutPolicy" {
-		return f.err
-	}
-	return f.IAM.PutPolicy(ctx, kind, name, policy, document)
 }
 
 // An operator is told early, and the account is asked once in a while only.
@@ -319,10 +309,8 @@ func TestNearlyFull(t *testing.T) {
 	for n := range 8 {
 		b.fake.Plant(plan.User, fmt.Sprint("user-", n), "/", provider.Tags{})
 	}
-	for n := range 2 {
-		of := b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n))
-		b.mustBind(&of)
-	}
+	b.bound(1)
+	b.bound(2)
 	of := b.binding("binding-3", "operation-3")
 	if _, f := b.bind(&of); f == nil {
 		t.Error("bound in a full account")
@@ -338,8 +326,7 @@ func TestRoomIsMade(t *testing.T) {
 	b.fake.Quota = 3
 	b.fake.Plant(plan.User, "x", "/", provider.Tags{})
 	for n := range 5 {
-		of := b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n))
-		b.mustBind(&of)
+		of, _ := b.bound(n)
 		b.mustUnbind(of)
 	}
 }
@@ -349,8 +336,8 @@ func TestRewrite(t *testing.T) {
 		b := newBench(t, kind)
 		var made []provider.Binding
 		for n := range 30 {
-			made = append(made, b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n)))
-			b.mustBind(&made[n])
+			of, _ := b.bound(n)
+			made = append(made, of)
 		}
 		foreign := provider.BindingTagsOf(b.binding("binding-x", "operation-x"))
 		path := scope.BindingPath(foreign)
@@ -358,15 +345,8 @@ func TestRewrite(t *testing.T) {
 		b.fake.Plant(kind, "foreign", path, foreign)
 		before := b.fake.Look(path)
 		b.v["Arn"] = "arn:aws:x:::other"
-		steps := 1
-		for ; steps < 10; steps++ {
-			done := expect.Get(b.Rewrite(t.Context(), made[0].Instance, b.m, b.v))(t)
-			if done {
-				break
-			}
-		}
-		if steps != 2 {
-			t.Errorf("rewritten in %d steps, want 2", steps)
+		for _, want := range []bool{false, true} { // in two steps
+			expect.Same(t, "rewritten", want, expect.Get(b.Rewrite(t.Context(), made[0].Instance, b.m, b.v))(t))
 		}
 		want := expect.Get(plan.FillPolicy(kind, b.m.Policy, b.v))(t)
 		for _, of := range made {
@@ -375,10 +355,8 @@ func TestRewrite(t *testing.T) {
 			}
 		}
 		expect.Same(t, "what is not ours, before and after", before, b.fake.Look(path))
-		b.IAM = failing{b.IAM, "PutPolicy", said("AccessDenied")}
-		if done, err := b.Rewrite(t.Context(), made[0].Instance, b.m, b.v); err != nil || !done {
-			t.Errorf("repeated, a rewrite still writes: done %v, error %v", done, err)
-		}
+		b.fails("PutPolicy", said("AccessDenied"))
+		b.rewrite(made[0]) // repeated, it writes nothing
 		b.v["Arn"] = strings.Repeat("x", 20_000)
 		if _, err := b.Rewrite(t.Context(), made[0].Instance, b.m, b.v); err == nil {
 			t.Error("a policy that is too long was written")
@@ -389,9 +367,10 @@ func TestRewrite(t *testing.T) {
 // A role's external id is its binding's own, and the same in each step.
 func TestRolesHaveExternalIDs(t *testing.T) {
 	b := newBench(t, plan.Role)
-	one, two := b.binding("binding-1", "operation-1"), b.binding("binding-2", "operation-2")
-	first, second := b.mustBind(&one).Credentials, b.mustBind(&two).Credentials
-	if first["external_id"] == second["external_id"] || len(first["external_id"].(string)) != 32 {
+	one, grant := b.bound(1)
+	_, second := b.bound(2)
+	first := grant.Credentials
+	if first["external_id"] == second.Credentials["external_id"] || len(first["external_id"].(string)) != 32 {
 		t.Error("two bindings have one external id")
 	}
 	if first["access_key_id"] != nil || one.State.Format != 0 {
@@ -407,13 +386,11 @@ func TestRolesHaveExternalIDs(t *testing.T) {
 // Who may assume the roles of an instance is what its plan says now; the external ids stay.
 func TestRewriteOfTrust(t *testing.T) {
 	b := newBench(t, plan.Role)
-	of := b.binding("binding-1", "operation-1")
-	id, _ := b.mustBind(&of).Credentials["external_id"].(string)
+	of, g := b.bound(1)
+	id, _ := g.Credentials["external_id"].(string)
 	b.m.Assume = []string{"210987654321", "arn:aws:iam::123456789012:role/app"}
 	for range 2 {
-		if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
-			t.Fatalf("rewrite: done %v, error %v", done, err)
-		}
+		b.rewrite(of)
 		f := expect.Get(b.IAM.Get(t.Context(), plan.Role, b.name(of)))(t)
 		if !strings.Contains(f.Trust, `"AWS":["arn:aws:iam::210987654321:root","arn:aws:iam::123456789012:role/app"]`) ||
 			!strings.Contains(f.Trust, `"sts:ExternalId":"`+id+`"`) {
@@ -426,21 +403,18 @@ func TestRewriteOfTrust(t *testing.T) {
 	}
 	b.m.Assume = []string{"123456789012"}
 	expect.OK(t, b.IAM.SetTrust(t.Context(), b.name(of), `{"Statement":[]}`))
-	done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v)
-	if err != nil || !done || !strings.Contains(b.log.String(), "somebody has changed") {
-		t.Errorf("rewrite of what somebody has changed: done %v, error %v", done, err)
-	}
+	b.rewrite(of)
+	expect.Says(t, "the log", b.log.String(), "somebody has changed")
 }
 
 // A quarantine that is repeated, or met by a key that was inactive, ends as it began.
 func TestQuarantineRemembers(t *testing.T) {
 	b := newBench(t, plan.User)
-	of := b.binding("binding-1", "operation-1")
-	g := b.mustBind(&of)
+	of, g := b.bound(1)
 	b.fake.AddKey(b.name(of))
-	keys, err := b.IAM.Keys(t.Context(), b.name(of))
-	if err != nil || len(keys) != 2 {
-		t.Fatalf("keys %v, error %v", keys, err)
+	keys := expect.Get(b.IAM.Keys(t.Context(), b.name(of)))(t)
+	if len(keys) != 2 {
+		t.Fatalf("keys %v", keys)
 	}
 	expect.OK(t, b.IAM.SetKey(t.Context(), b.name(of), keys[1].ID, false))
 	keys[1].Active = false
@@ -449,14 +423,12 @@ func TestQuarantineRemembers(t *testing.T) {
 		t.Fatalf("list %v, error %v", page, err)
 	}
 	for range 2 {
-		if err := b.Quarantine(t.Context(), page[0]); err != nil || b.opens(g) {
-			t.Fatalf("quarantine: error %v, opens %v", err, b.opens(g))
-		}
+		expect.OK(t, b.Quarantine(t.Context(), page[0]))
+		expect.Same(t, "in quarantine, it opens", false, b.opens(g))
 	}
 	for range 2 {
-		if err := b.Release(t.Context(), page[0]); err != nil || !b.opens(g) {
-			t.Fatalf("release: error %v, opens %v", err, b.opens(g))
-		}
+		expect.OK(t, b.Release(t.Context(), page[0]))
+		expect.Same(t, "released, it opens", true, b.opens(g))
 	}
 	expect.Same(t, "keys, before and after", keys, expect.Get(b.IAM.Keys(t.Context(), b.name(of)))(t))
 }
@@ -468,8 +440,7 @@ func TestCallsGoWrong(t *testing.T) {
 		for n, struck := 1, true; struck; n++ {
 			b := newBench(t, plan.User)
 			calls := &providertest.Calls{}
-			of := b.binding("binding-1", "operation-1")
-			g := b.mustBind(&of)
+			of, g := b.bound(1)
 			b.fake.AddKey(b.name(of))
 			h := provider.Holding{Name: b.name(of), Tags: provider.BindingTagsOf(of)}
 			b.IAM = b.fake.Client(calls)
@@ -505,37 +476,36 @@ func TestCallsGoWrong(t *testing.T) {
 }
 
 // A call that makes a key may land when its binding is long bound: an inventory after
-// the time that AWS takes such a call finds the key, once.
+// the time that AWS takes such a call finds the key, once. While its keys cannot be read, a user is listed all the same.
 func TestLateKeysAreFound(t *testing.T) {
-	t.Run("CannotBeRead", lateKeysThatCannotBeRead)
-
 	b := newBench(t, plan.User)
-	of := b.binding("binding-1", "operation-1")
-	granted := b.mustBind(&of)
+	of, granted := b.bound(1)
 	late := expect.Get(b.IAM.CreateKey(t.Context(), b.name(of)))(t)
-	list := func() int {
-		if _, _, err := b.List(t.Context(), ""); err != nil {
-			t.Fatal(err)
+	told := func(when string, want int) {
+		t.Helper()
+		page, _, err := b.List(t.Context(), "")
+		if n := strings.Count(b.log.String(), "key="+late.ID); err != nil || len(page) != 1 || n != want {
+			t.Errorf("%s: %d users, error %v, and the key is told %d times, want %d:\n%s", when, len(page), err, n, want,
+				b.log.String())
 		}
-		return strings.Count(b.log.String(), "key="+late.ID)
 	}
-	if n := list(); n != 0 {
-		t.Errorf("while such a call may land, it is told %d times", n)
-	}
+	told("while such a call may land", 0)
 	b.clock.Advance(15 * time.Minute)
+	b.fails("Keys", errors.New("access is denied"))
+	told("its keys cannot be read", 0)
+	expect.Says(t, "the log", b.log.String(), "cannot be read")
+	b.fails("", nil)
 	for range 2 {
-		if n := list(); n != 1 || strings.Contains(b.log.String(), granted.Credentials["access_key_id"].(string)) {
-			t.Errorf("it is told %d times: %s", n, b.log.String())
-		}
+		told("after that", 1)
 	}
+	expect.Never(t, "the log", b.log.String(), text(granted, "access_key_id"))
 }
 
 // An inventory reads the tags of each principal once, and no faster than it may.
 func TestTagsAreReadAtAFixedRate(t *testing.T) {
 	b := newBench(t, plan.User)
 	for n := range 3 {
-		of := b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n))
-		b.mustBind(&of)
+		b.bound(n)
 	}
 	b.Reads = rate.NewLimiter(rate.Every(time.Hour), 2)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -561,45 +531,10 @@ func TestSynchronousBindsEndInTime(t *testing.T) {
 	const promised = 8 * time.Second
 	b := newBench(t, plan.User)
 	b.fake.Settles = promised / 2 // refused for as long, and in places for as long again
-	of := b.binding("binding-1", "operation-1")
+	of := b.first()
 	start := b.clock.Now()
 	b.mustBind(&of)
 	if took := b.clock.Now().Sub(start); took > wired.MaxWait/2 {
 		t.Errorf("took %v of %v", took, wired.MaxWait)
 	}
-}
-
-// withoutKeys is an IAM that tells nobody of keys while denied is set.
-type withoutKeys struct {
-	principal.IAM
-	denied bool
-}
-
-func (w *withoutKeys) Keys(ctx context.Context, user string) ([]principal.KeyInfo, error) {
-	if w.denied {
-		return nil, errors.New("access is denied")
-	}
-	return w.IAM.Keys(ctx, user)
-}
-
-// lateKeysThatCannotBeRead take nothing from an inventory, and are looked at again.
-func lateKeysThatCannotBeRead(t *testing.T) {
-	b := newBench(t, plan.User)
-	of := b.binding("binding-1", "operation-1")
-	b.mustBind(&of)
-	late := expect.Get(b.IAM.CreateKey(t.Context(), b.name(of)))(t)
-	b.clock.Advance(15 * time.Minute)
-	denying := &withoutKeys{IAM: b.IAM, denied: true}
-	b.IAM = denying
-	for _, told := range []int{0, 1} {
-		page, _, err := b.List(t.Context(), "")
-		if err != nil || len(page) != 1 {
-			t.Errorf("the inventory has %d users, error %v", len(page), err)
-		}
-		if n := strings.Count(b.log.String(), "key="+late.ID); n != told {
-			t.Errorf("the key is told %d times, want %d: %s", n, told, b.log.String())
-		}
-		denying.denied = false
-	}
-	expect.Says(t, "the log", b.log.String(), "cannot be read")
 }

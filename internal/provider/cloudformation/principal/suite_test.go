@@ -191,8 +191,8 @@ func factory(kind plan.Principal, mutant string) providertest.Factory {
 			return east.Secrets(scope.BindingPath(at))
 		}
 		h.Opens = func(_ testing.TB, g *provider.Grant) bool {
-			c := func(name string) string { text, _ := g.Credentials[name].(string); return text }
-			return east.Opens(c("access_key_id"), c("secret_access_key")) || east.Assumes(c("role_arn"), c("external_id"))
+			return east.Opens(text(g, "access_key_id"), text(g, "secret_access_key")) ||
+				east.Assumes(text(g, "role_arn"), text(g, "external_id"))
 		}
 		return h
 	}
