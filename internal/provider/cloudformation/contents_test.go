@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
@@ -20,6 +22,16 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/expect"
 )
+
+// answered is an account whose calls a handler answers.
+func answered(t *testing.T, h http.Handler) account {
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	config := aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL,
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
+	return account{s3: s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true }),
+		dynamo: dynamodb.NewFromConfig(config), stacks: cfn.NewFromConfig(config)}
+}
 
 // oddBucket answers as S3 does, and no emulator: it writes a key as it is into its XML, also where XML has no such
 // character, unless it is asked to escape keys.
@@ -61,10 +73,7 @@ func (b oddBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestKeysThatXMLLacks(t *testing.T) {
 	for _, key := range []string{"a b+c%20/d", "two\r\nlines", "\x01", "bell\a/é", "\uffff"} {
 		b := oddBucket{key: true, "plain": true}
-		server := httptest.NewServer(b)
-		t.Cleanup(server.Close)
-		a := account{s3: s3.NewFromConfig(aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL,
-			Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, func(o *s3.Options) { o.UsePathStyle = true })}
+		a := answered(t, b)
 		expect.Same(t, key, "objects, or versions of objects", expect.Get(a.bucketHolds(t.Context(), "bucket"))(t, key))
 		done := false
 		for range 2 {
@@ -74,18 +83,12 @@ func TestKeysThatXMLLacks(t *testing.T) {
 			t.Errorf("%q: done %v, and left is %v", key, done, b)
 		}
 	}
-}
-
-// Many such keys take a call each: a step removes as many as its time is enough for.
-func TestManyKeysThatXMLLacks(t *testing.T) {
+	// Many such keys take a call each: a step removes as many as its time is enough for.
 	b := oddBucket{}
 	for n := range 2*oneByOne + 1 {
 		b[fmt.Sprint("\x01", n)] = true
 	}
-	server := httptest.NewServer(b)
-	t.Cleanup(server.Close)
-	a := account{s3: s3.NewFromConfig(aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL,
-		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, func(o *s3.Options) { o.UsePathStyle = true })}
+	a := answered(t, b)
 	for _, left := range []int{oneByOne + 1, 1, 0} {
 		done := expect.Get(a.emptyBucket(t.Context(), "bucket"))(t)
 		expect.Same(t, "left", left, len(b))
@@ -97,7 +100,7 @@ func TestManyKeysThatXMLLacks(t *testing.T) {
 // Templates are neither read from nor written to a bucket that another account has taken.
 func TestTemplatesOfAnotherAccount(t *testing.T) {
 	kept := map[string]string{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a := answered(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Header.Get("X-Amz-Expected-Bucket-Owner") != "111111111111":
 			w.WriteHeader(http.StatusForbidden)
@@ -108,30 +111,70 @@ func TestTemplatesOfAnotherAccount(t *testing.T) {
 			_, _ = io.WriteString(w, kept[r.URL.Path])
 		}
 	}))
-	t.Cleanup(server.Close)
-	a := account{s3: s3.NewFromConfig(aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL,
-		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, func(o *s3.Options) { o.UsePathStyle = true })}
 	ours, theirs := bucket{"templates", "111111111111"}, bucket{"templates", "222222222222"}
 	body := []byte("{}")
 	expect.OK(t, a.save(t.Context(), ours, plan.Digest(body), body))
 	expect.Same(t, "the template", "{}", string(expect.Get(a.fetch(t.Context(), ours, plan.Digest(body)))(t)))
-	if err := a.save(t.Context(), theirs, plan.Digest(body), body); !awserr.Is(err, awserr.Denied) {
-		t.Errorf("another account's bucket takes a template: %v", err)
-	}
-	if _, err := a.fetch(t.Context(), theirs, plan.Digest(body)); !awserr.Is(err, awserr.Denied) {
-		t.Errorf("a template of another account's bucket is read: %v", err)
+	for what, err := range map[string]error{
+		"saving":  a.save(t.Context(), theirs, plan.Digest(body), body),
+		"reading": expect.Err(a.fetch(t.Context(), theirs, plan.Digest(body))),
+	} {
+		expect.Same(t, what+" a template in another account's bucket", awserr.Denied, awserr.Of(err))
 	}
 }
 
 // An item that was written a moment ago is seen: a plan that refuses would delete it otherwise.
 func TestLateItemsCount(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a := answered(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ ConsistentRead bool }
 		_ = json.NewDecoder(r.Body).Decode(&in)
 		_, _ = fmt.Fprintf(w, `{"Count":%d}`, map[bool]int{true: 1}[in.ConsistentRead]) // other reads may miss it
 	}))
-	t.Cleanup(server.Close)
-	a := account{dynamo: dynamodb.NewFromConfig(aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL,
-		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})}
 	expect.Same(t, "holds", "items", expect.Get(a.tableHolds(t.Context(), "table"))(t))
+}
+
+// A listing answers for CloudFormation, which lists these stacks in one page.
+type listing []string
+
+func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	names := *l
+	if ref := r.FormValue("StackName"); ref != "" {
+		names = listing{strings.TrimPrefix(ref, "id-of-")}
+	}
+	action := r.FormValue("Action")
+	list := map[string]string{"ListStacks": "StackSummaries", "DescribeStacks": "Stacks"}[action]
+	_, _ = fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult><%[2]s>", action, list)
+	for _, name := range names {
+		_, _ = fmt.Fprintf(w, "<member><StackId>id-of-%[1]s</StackId><StackName>%[1]s</StackName>"+
+			"<StackStatus>CREATE_COMPLETE</StackStatus></member>", name)
+	}
+	_, _ = fmt.Fprintf(w, "</%[2]s></%[1]sResult></%[1]sResponse>", action, list)
+}
+
+// Stacks go while an inventory goes on, those of others too: what stays is in it.
+func TestStacksGoWhileTheyAreListed(t *testing.T) {
+	for name, gone := range map[string]int{"Others": 0, "OurOwn": 1, "TheNext": listPage + 1} {
+		all := listing{"somebody-elses"}
+		for i := range 2 * listPage {
+			all = append(all, fmt.Sprintf("ours-%d", i))
+		}
+		a := answered(t, &all)
+		ours := func(name string) bool { return strings.HasPrefix(name, "ours-") }
+		page, next, err := a.list(t.Context(), ours, "")
+		if err != nil || len(page) != listPage || next == "" {
+			t.Fatalf("%s: %d stacks, and then %q, %v", name, len(page), next, err)
+		}
+		all = slices.Delete(all, gone, gone+1)
+		for next != "" {
+			var more []*stack
+			more, next, err = a.list(t.Context(), ours, next)
+			expect.OK(t, err)
+			page = append(page, more...)
+		}
+		for _, want := range all[1:] {
+			if !slices.ContainsFunc(page, func(s *stack) bool { return s.name == want }) {
+				t.Errorf("%s: when a stack has gone, %s is left out", name, want)
+			}
+		}
+	}
 }

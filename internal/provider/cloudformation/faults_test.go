@@ -5,11 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/smithy-go"
 
 	"github.com/longshore/longshore/internal/base/operation"
@@ -86,10 +91,51 @@ func (b *bench) ready(kind operation.Kind) provider.Instance {
 	b.t.Helper()
 	in := b.instance(operation.Provision)
 	b.must(&in)
+	return b.then(in, kind)
+}
+
+// then is the next operation of an instance, of the same plan. The calls are counted from there on.
+func (b *bench) then(in provider.Instance, kind operation.Kind) provider.Instance {
 	next := b.instance(kind)
-	next.State, next.Target, next.Former = in.State, in.Target, in.Snapshot
+	next.State, next.Target, next.Former, next.Snapshot, next.Place = in.State, in.Target, in.Snapshot, in.Snapshot, in.Place
 	b.calls = nil
 	return next
+}
+
+// noted is the next operation of an instance that stands, with another note.
+func (b *bench) noted(kind operation.Kind) provider.Instance {
+	b.t.Helper()
+	in := b.ready(kind)
+	in.Parameters = json.RawMessage(`{"note":"two"}`)
+	return in
+}
+
+// numbered is the order of another instance.
+func (b *bench) numbered(n int) provider.Instance {
+	in := b.instance(operation.Provision)
+	in.ID, in.Incarnation = fmt.Sprint("i", n), in.Operation.ID
+	return in
+}
+
+// refusing has the calls of a name be refused.
+func (b *bench) refusing(name string, err error) {
+	b.refuse = func(call string) error {
+		if call == name {
+			return err
+		}
+		return nil
+	}
+}
+
+// retaining is the snapshot of a plan that retains.
+func retainingPlan() json.RawMessage {
+	return json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
+}
+
+// on is a step of an instance.
+func (b *bench) on(in provider.Instance, m plan.Settings) *step {
+	b.t.Helper()
+	return &step{p: b.Provider, m: m, in: in, site: expect.Get(b.reach(b.t.Context(), plan.DefaultTarget))(b.t)}
 }
 
 func (b *bench) stack() *fakeStack {
@@ -103,15 +149,10 @@ var own2 = provider.Tags{Broker: "broker-1", Platform: "p", Instance: "i", Incar
 // No call changes a stack before it was recorded, and each is made once.
 func TestRecordsBeforeCalls(t *testing.T) {
 	b := newBench(t)
-	for _, kind := range []operation.Kind{operation.Update, operation.Deprovision} {
-		in := b.ready(kind)
-		in.Parameters = json.RawMessage(`{"note":"two"}`)
-		_, f := b.drive(&in)
-		changes := strings.Count(strings.Join(b.calls, " "), map[operation.Kind]string{
-			operation.Update: "update", operation.Deprovision: "delete"}[kind])
-		if f != nil || changes != 1 {
-			t.Errorf("%s: failure %v, %d calls among %v", kind, f, changes, b.calls)
-		}
+	for kind, want := range map[operation.Kind]string{operation.Update: "update", operation.Deprovision: "delete"} {
+		in := b.noted(kind)
+		b.must(&in)
+		expect.Same(t, string(kind), want, b.changes())
 	}
 }
 
@@ -148,12 +189,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.refuse = func(call string) error {
-				if call == string(callCreate) {
-					return &c.err
-				}
-				return nil
-			}
+			b.refusing(string(callCreate), &c.err)
 			in := b.instance(operation.Provision)
 			_, f := b.drive(&in)
 			switch {
@@ -176,11 +212,9 @@ func TestTrouble(t *testing.T) {
 		b := newBench(t)
 		in := b.ready(operation.Update)
 		b.refuse = func(string) error { return &smithy.GenericAPIError{Code: code} }
-		_, err := b.Update(t.Context(), in)
-		var trouble *target.Trouble
-		if !errors.As(err, &trouble) || trouble.Kind != kind || !strings.Contains(trouble.Message, ":") {
-			t.Errorf("%s: %v", code, err)
-		}
+		err := expect.Err(b.Update(t.Context(), in))
+		providertest.Troubled(t, code, kind, err)
+		expect.Says(t, code, fmt.Sprint(err), ":")
 	}
 }
 
@@ -189,8 +223,7 @@ func TestRoom(t *testing.T) {
 	b := newBench(t)
 	b.fake.room = 5
 	for n := range 6 {
-		in := b.instance(operation.Provision)
-		in.ID, in.Incarnation = fmt.Sprint("i", n), in.Operation.ID
+		in := b.numbered(n)
 		b.clock.Advance(roomTime)
 		_, f := b.drive(&in)
 		if full := f != nil; full != (n == 5) {
@@ -204,19 +237,14 @@ func TestRoom(t *testing.T) {
 func TestRoomIsMade(t *testing.T) {
 	b := newBench(t)
 	b.fake.room = 1
-	var all []provider.Instance
-	for n := range 3 {
-		in := b.instance(operation.Provision)
-		in.ID, in.Incarnation = fmt.Sprint("i", n), in.Operation.ID
-		all = append(all, in)
-	}
-	b.must(&all[0])
+	one, two, three := b.numbered(1), b.numbered(2), b.numbered(3)
+	b.must(&one)
 	b.clock.Advance(roomTime)
-	if _, f := b.drive(&all[1]); f == nil {
+	if _, f := b.drive(&two); f == nil {
 		t.Error("made in a full account")
 	}
 	b.fake.room = 2
-	b.must(&all[2])
+	b.must(&three)
 }
 
 // The rights of an offering's own service role are what a stack is made with, and its
@@ -227,9 +255,7 @@ func TestServiceRole(t *testing.T) {
 	want := b.Scope.ServiceRoleARN(plan.Location{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
 	expect.Same(t, "made with", want, b.stack().role)
 	in.Snapshot, in.State = nil, provider.State{}
-	if _, f := b.drive(&in); f != nil {
-		t.Error(f)
-	}
+	b.must(&in)
 }
 
 // A resource that a plan names is looked up, and never touched.
@@ -241,21 +267,14 @@ func TestExisting(t *testing.T) {
 	in := b.instance(operation.Provision)
 	in.Snapshot = snapshotOf(m)
 	b.must(&in)
-	s := &step{p: b.Provider, m: m, in: in}
-	var err error
-	if s.site, err = b.reach(t.Context(), plan.DefaultTarget); err != nil {
-		t.Fatal(err)
+	values := expect.Get(b.on(in, m).existing(t.Context()))(t)
+	if values["Url"] != "https://queue" || values["Name"] != "jobs" || values[plan.ValueAccount] != here {
+		t.Errorf("its values are %v", values)
 	}
-	values, err := s.existing(t.Context())
-	if err != nil || values["Url"] != "https://queue" || values["Name"] != "jobs" || values[plan.ValueAccount] != here {
-		t.Errorf("its values are %v, error %v", values, err)
-	}
-	d := b.instance(operation.Deprovision)
-	d.Snapshot, d.Target = in.Snapshot, in.Target
-	if _, f := b.drive(&d); f != nil {
-		t.Error(f)
-	}
-	for _, call := range b.calls {
+	calls := b.calls
+	d := b.then(in, operation.Deprovision)
+	b.must(&d)
+	for _, call := range append(calls, b.calls...) {
 		if call != "look" && call != "identify" {
 			t.Errorf("a call changed something: %s", call)
 		}
@@ -336,11 +355,7 @@ func TestReasons(t *testing.T) {
 		for _, e := range append(old, c.events...) {
 			b.fake.happen(s, e)
 		}
-		st := &step{p: b.Provider, in: in}
-		var err error
-		if st.site, err = b.reach(t.Context(), plan.DefaultTarget); err != nil {
-			t.Fatal(err)
-		}
+		st := b.on(in, plan.Settings{})
 		st.now.stack = s.copy()
 		why, err := st.reason(t.Context())
 		if err != nil || !strings.Contains(why, c.want) || strings.Contains(why, "1111") {
@@ -353,12 +368,7 @@ func TestReasons(t *testing.T) {
 func TestProtected(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(operation.Deprovision)
-	b.refuse = func(call string) error {
-		if call == string(callDelete) {
-			return validation("Stack [x] cannot be deleted while TerminationProtection is enabled")
-		}
-		return nil
-	}
+	b.refusing(string(callDelete), validation("Stack [x] cannot be deleted while TerminationProtection is enabled"))
 	if _, f := b.drive(&in); f == nil || !strings.Contains(f.Message, "protected") || !*f.InstanceUsable {
 		t.Errorf("failed with %+v", f)
 	}
@@ -381,12 +391,8 @@ func TestGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			in := b.ready(c.kind)
-			in.Parameters = json.RawMessage(`{"note":"two"}`)
-			b.stack().failing = c.failing
-			if c.failing == callContinue {
-				b.stack().failingUpdate = true
-			}
+			in := b.noted(c.kind)
+			b.stack().failing, b.stack().failingUpdate = c.failing, c.failing == callContinue
 			_, f := b.drive(&in)
 			if f == nil || f.InstanceUsable == nil || *f.InstanceUsable != c.usable {
 				t.Fatalf("failed with %+v", f)
@@ -395,18 +401,15 @@ func TestGoesOn(t *testing.T) {
 				t.Errorf("the stack is %s, after %s", got, b.changes())
 			}
 			b.stack().failing, b.stack().failingUpdate = "", false
-			next := b.instance(c.kind)
-			next.State, next.Target, next.Former, next.Parameters = in.State, in.Target, in.Snapshot, in.Parameters
-			b.calls = nil
+			next := b.then(in, c.kind)
+			next.Parameters = in.Parameters
 			if _, f := b.drive(&next); f != nil || b.changes() != c.again {
 				t.Errorf("mended, it failed with %v after %s", f, b.changes())
 			}
 			if c.clean == "" {
 				return
 			}
-			last := b.instance(operation.Deprovision)
-			last.State, last.Target = next.State, next.Target
-			b.calls = nil
+			last := b.then(next, operation.Deprovision)
 			if _, f := b.drive(&last); f != nil || b.changes() != c.clean || b.stack() != nil {
 				t.Errorf("removed, it failed with %v after %s", f, b.changes())
 			}
@@ -433,16 +436,12 @@ func TestOvertakes(t *testing.T) {
 		in := b.instance(kind)
 		verb := b.Provision
 		if kind == operation.Update {
-			in, verb = b.ready(kind), b.Update
-			in.Parameters = json.RawMessage(`{"note":"two"}`)
+			in, verb = b.noted(kind), b.Update
 		}
 		for b.stack() == nil || !busy(b.stack().status) {
-			st := expect.Get(verb(t.Context(), in))(t)
-			providertest.Keep(&in, st, nil)
+			providertest.Keep(&in, expect.Get(verb(t.Context(), in))(t), nil)
 		}
-		d := b.instance(operation.Deprovision)
-		d.State, d.Target = in.State, in.Target
-		b.calls = nil
+		d := b.then(in, operation.Deprovision)
 		if _, f := b.drive(&d); f != nil || b.changes() != want || b.stack() != nil {
 			t.Errorf("during %s: failure %v after %s", kind, f, b.changes())
 		}
@@ -454,8 +453,7 @@ func TestOvertakes(t *testing.T) {
 func TestFormerKeepsItsRule(t *testing.T) {
 	b := newBench(t)
 	former := b.instance(operation.Provision)
-	former.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`,
-		1))
+	former.Snapshot = retainingPlan()
 	b.must(&former)
 	for _, kind := range []operation.Kind{operation.Provision, operation.Deprovision} {
 		anew := b.instance(kind)
@@ -464,9 +462,8 @@ func TestFormerKeepsItsRule(t *testing.T) {
 			t.Errorf("%s of another life: failure %v, and left %+v", kind, f, b.stack())
 		}
 	}
-	b.calls = nil
-	orphan := b.instance(operation.Deprovision)
-	orphan.Snapshot, orphan.Target = nil, former.Target
+	orphan := b.then(former, operation.Deprovision)
+	orphan.Snapshot, orphan.State = nil, provider.State{}
 	if _, f := b.drive(&orphan); f != nil || !strings.HasPrefix(b.changes(), "retain delete") {
 		t.Errorf("failure %v after %s", f, b.changes())
 	}
@@ -477,15 +474,13 @@ func TestFormerKeepsItsRule(t *testing.T) {
 func TestRetainsWhatSomebodyDeleted(t *testing.T) {
 	b := newBench(t)
 	in := b.instance(operation.Provision)
-	in.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
+	in.Snapshot = retainingPlan()
 	b.must(&in)
 	stuck := b.stack()
 	stuck.items = 1
 	expect.OK(t, b.fake.remove(b.fake.account(here), order{id: stuck.id, token: "by hand"}))
 	b.clock.Advance(time.Hour)
-	d := b.instance(operation.Deprovision)
-	d.State, d.Target, d.Snapshot = in.State, in.Target, in.Snapshot
-	b.calls = nil
+	d := b.then(in, operation.Deprovision)
 	_, f := b.drive(&d)
 	if f != nil || b.changes() != "delete" || b.stack() != nil {
 		t.Errorf("failed with %v after %q", f, b.changes())
@@ -510,9 +505,9 @@ func TestUpdatesEndInTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			in := b.ready(operation.Update)
+			in := b.noted(operation.Update)
 			b.fake.takes, b.stack().failing = c.takes, c.failing
-			in.Operation.Started, in.Parameters = b.clock.Now(), json.RawMessage(`{"note":"two"}`)
+			in.Operation.Started = b.clock.Now()
 			in.Operation.Deadline = in.Operation.Started.Add(time.Hour)
 			_, f := b.drive(&in)
 			if failed := c.note == "one"; failed != (f != nil) || failed && (!*f.InstanceUsable || !*f.UpdateRepeatable ||
@@ -529,11 +524,201 @@ func TestUpdatesEndInTime(t *testing.T) {
 // An update whose operation has waited for its target longer than an update may take has all of that time still.
 func TestAnUpdateThatHasWaitedHasItsTime(t *testing.T) {
 	b := newBench(t)
-	in := b.ready(operation.Update)
+	in := b.noted(operation.Update)
 	b.fake.takes = 10 * time.Minute
-	in.Operation.Started, in.Parameters = b.clock.Now().Add(-2*time.Hour), json.RawMessage(`{"note":"two"}`)
+	in.Operation.Started = b.clock.Now().Add(-2 * time.Hour)
 	in.Operation.Deadline = in.Operation.Started.Add(24 * time.Hour)
 	if _, f := b.drive(&in); f != nil || b.changes() != "update" || b.stack().params["Note"] != "two" {
 		t.Errorf("failed with %v, and the note is %q after %s", f, b.stack().params["Note"], b.changes())
+	}
+}
+
+// A stack whose record was derived again may have any template: an update brings it to the plan's.
+func TestUpdateOfARebuiltRecord(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(operation.Update)
+	b.stack().body = "an earlier version"
+	in.Former = nil
+	b.must(&in)
+	expect.Same(t, "its template is", suiteTemplate, b.stack().body)
+}
+
+// A stack that was protected by hand is not emptied, though its deletion was to empty it.
+func TestProtectedKeepsWhatItHolds(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(operation.Deprovision)
+	b.stack().items, b.stack().protected = 3, true
+	_, f := b.drive(&in)
+	if f == nil || f.InstanceUsable == nil || !*f.InstanceUsable || !strings.Contains(f.Message, "protected") {
+		t.Errorf("failed with %+v", f)
+	}
+	if left := b.stack().items; left != 3 || b.changes() != "" {
+		t.Errorf("%d items are left, after %s", left, b.changes())
+	}
+}
+
+// An instance does not leave its stack behind for a plan of what exists already, nor the other way.
+func TestMovesToWhatExists(t *testing.T) {
+	existing := snapshotOf(plan.Settings{Format: plan.Format, Existing: &plan.Existing{Exports: map[string]string{"Url": "u"}}})
+	for name, c := range map[string]struct{ former, next json.RawMessage }{
+		"FromStack": {snapshotWith(nil), existing}, "ToStack": {existing, snapshotWith(nil)},
+	} {
+		b := newBench(t)
+		b.fake.account(here).exports = map[string]string{"u": "https://queue"}
+		in := b.ready(operation.Update)
+		in.Former, in.Snapshot = c.former, c.next
+		if _, f := b.drive(&in); f == nil || !*f.InstanceUsable || *f.UpdateRepeatable || b.changes() != "" {
+			t.Errorf("%s: failed with %+v after %s", name, f, b.changes())
+		}
+	}
+}
+
+// An operator is told of refused calls about principals as of those about stacks.
+func TestTroubleOfPrincipals(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(operation.Bind)
+	denied := &smithy.GenericAPIError{Code: "AccessDenied", Message: "User: arn:aws:iam::111122223333:x"}
+	b.refuse = func(call string) error {
+		if strings.HasPrefix(call, "iam ") {
+			return denied
+		}
+		return nil
+	}
+	binding := provider.Binding{Instance: in, ID: "b", Incarnation: "one", Secret: make([]byte, 32)}
+	held := provider.Holding{Name: "x", Tags: provider.Tags{Broker: "broker-1", Binding: "b"}, Target: in.Target}
+	s := b.on(in, plan.Settings{})
+	for name, call := range map[string]func(context.Context) error{
+		"Bind":       func(ctx context.Context) error { return expect.Err(b.Bind(ctx, binding)) },
+		"Unbind":     func(ctx context.Context) error { return expect.Err(b.Unbind(ctx, binding)) },
+		"Rewrite":    func(ctx context.Context) error { return expect.Err(s.rewrite(ctx, nil)) },
+		"List":       func(ctx context.Context) error { _, _, err := b.page(ctx, s.site, sweep{Principals: true}); return err },
+		"Quarantine": func(ctx context.Context) error { return b.Quarantine(ctx, held) },
+		"Release":    func(ctx context.Context) error { return b.Release(ctx, held) },
+	} {
+		providertest.Troubled(t, name, target.Rights, call(t.Context()))
+	}
+}
+
+// A creation ends before its operation does, though it began late.
+func TestCreationEndsInTime(t *testing.T) {
+	b := newBench(t)
+	now := b.clock.Now()
+	for name, c := range map[string]struct {
+		deadline time.Time
+		minutes  int
+		want     int32
+	}{
+		"Unknown": {time.Time{}, 0, plan.DefaultMinutes},
+		"Long":    {now.Add(24 * time.Hour), 90, 90},
+		"Late":    {now.Add(20*time.Minute + time.Second), 30, 19},
+		"Over":    {now.Add(-time.Hour), 30, 1},
+	} {
+		s := &step{p: b.Provider, m: plan.Settings{Minutes: c.minutes}}
+		s.in.Operation.Deadline = c.deadline
+		expect.Same(t, name+": the minutes that it may take", c.want, s.minutes())
+	}
+}
+
+// A call that changes a stack names it by its id, which no successor of its name ever
+// has: one that arrives late hits nothing else.
+func TestCallsNameStacksByID(t *testing.T) {
+	const id, name = "arn:aws:cloudformation:eu-central-1:111122223333:stack/x/1", "x"
+	for v := range begun {
+		var sent url.Values
+		a, _ := openAWS(Options{Config: aws.Config{
+			Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), RetryMaxAttempts: 1,
+			HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
+				body, err := io.ReadAll(r.Body)
+				if err == nil {
+					sent, err = url.ParseQuery(string(body))
+				}
+				return nil, errors.Join(errors.New("not on its way"), err)
+			}),
+		}}, plan.Target{})
+		if err := a.send(t.Context(), order{verb: v, id: id, name: name, token: "t"}); err == nil {
+			t.Errorf("%s: it was answered by nobody", v)
+		}
+		want := id
+		if v == callCreate {
+			want = name
+		}
+		if got := sent.Get("StackName"); got != want || sent.Get("ClientRequestToken") != "t" {
+			t.Errorf("%s names the stack %q: %v", v, got, sent)
+		}
+	}
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
+
+// The space of the order counts for the instance's whole life, and is recorded before anything is made.
+func TestTheSpaceOfTheOrderCounts(t *testing.T) {
+	b := newBench(t)
+	in := b.instance(operation.Provision)
+	in.Place = provider.Place{Organization: "o", Space: "s"}
+	name := nameIn(b.Scope, in)
+	st, err := b.Provision(t.Context(), in)
+	if err != nil || st.State == nil || st.Target == nil {
+		t.Fatalf("the first step: %+v, %v", st, err)
+	}
+	if all := b.fake.account(here).stacks; len(all) != 0 {
+		t.Fatalf("the first step made %d stacks", len(all))
+	}
+	in.State, in.Target = *st.State, *st.Target
+	for _, kind := range []operation.Kind{operation.Provision, operation.Update, operation.Deprovision} {
+		in.Place.Space += "x" // it moves with each operation
+		b.must(&in)
+		if all := b.fake.account(here).stacks; len(all) != 1 || all[0].name != name {
+			t.Fatalf("%s: there are %d stacks, the first %q, want %q", kind, len(all), all[0].name, name)
+		}
+		in = b.then(in, map[operation.Kind]operation.Kind{
+			operation.Provision: operation.Update, operation.Update: operation.Deprovision}[kind])
+	}
+}
+
+// Where the state is lost, each operation finds the stack that there is, whatever the platform says of the place by now.
+func TestStacksWithoutState(t *testing.T) {
+	for _, kind := range []operation.Kind{operation.Provision, operation.Update, operation.Deprovision} {
+		t.Run(string(kind), func(t *testing.T) {
+			b := newBench(t)
+			for range suitePage + 1 { // more than a page of others
+				other := b.numbered(b.ops + 1)
+				b.must(&other)
+			}
+			in := b.ready(kind)
+			if kind == operation.Provision {
+				in.Operation.ID, in.Former = in.Incarnation, nil
+			}
+			in.State, in.Place = provider.State{}, provider.Place{Organization: "moved", Space: "moved"}
+			b.must(&in)
+			stands := b.stack() != nil
+			if all := b.fake.account(here).stacks; len(all) != suitePage+2 || stands == (kind == operation.Deprovision) {
+				t.Errorf("there are %d stacks, and the instance's is there: %v", len(all), stands)
+			}
+		})
+	}
+}
+
+// Facts are those outputs of a stack that say where it is, and no others: an output may be a secret.
+func TestFactsOfAStack(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(operation.Update)
+	made := b.stack()
+	console := "https://eu-central-1.console.aws.amazon.com/cloudformation/home?region=eu-central-1#/stacks/stackinfo?stackId=" +
+		url.QueryEscape(made.id)
+	for name, tc := range map[string]struct {
+		outputs map[string]string
+		address string
+	}{
+		"None":     {map[string]string{"MasterPassword": "secret", "Port": "5432"}, ""},
+		"Endpoint": {map[string]string{"Endpoint": "https://s3.example"}, "https://s3.example"},
+		"HostPort": {map[string]string{"Host": "db.example", "Port": "5432", "Password": "secret"}, "db.example:5432"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made.outputs = tc.outputs
+			want := provider.Facts{Region: "eu-central-1", Address: tc.address, Console: console}
+			expect.Same(t, "facts", want, expect.Get(b.Describe(t.Context(), in))(t))
+		})
 	}
 }

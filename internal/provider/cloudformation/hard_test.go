@@ -32,6 +32,7 @@ import (
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/faulttest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 const probeTemplate = `{"Parameters":{"Do":{"Type":"String","Default":""},"Function":{"Type":"String"}},
@@ -56,6 +57,23 @@ func (r *real) made(m plan.Settings, parameters string) provider.Instance {
 	return in
 }
 
+// update is the instance in an update to parameters.
+func (r *real) update(in provider.Instance, parameters string) provider.Instance {
+	u := r.next(in, operation.Update)
+	u.Parameters = []byte(parameters)
+	return u
+}
+
+// blames requires that a failure names a resource to the user, and no account nor ARN.
+func blames(t *testing.T, f *provider.Failure, resource string) {
+	t.Helper()
+	if f == nil {
+		t.Fatal("it did not fail")
+	}
+	expect.Says(t, "the failure", f.Message, resource)
+	expect.Never(t, "the failure", f.Message, "0000", "arn:")
+}
+
 // gone requires that a deprovision leaves nothing.
 func (r *real) gone(in provider.Instance) {
 	r.t.Helper()
@@ -72,10 +90,7 @@ func TestCreateFails(t *testing.T) {
 	r := newReal(t, Options{})
 	in := r.instance(r.probing(), `{"do":"create=fail"}`)
 	f := r.run(&in, r.Provision)
-	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") ||
-		strings.Contains(f.Message, "arn:") {
-		t.Errorf("failed with %v", f)
-	}
+	blames(t, f, "Probe")
 	if s := r.stack(in); s != nil {
 		t.Errorf("failed, and there is still %s", s.status)
 	}
@@ -97,8 +112,7 @@ func TestUpdateFails(t *testing.T) {
 			t.Parallel()
 			r := newReal(t, Options{})
 			in := r.made(r.probing(), `{}`)
-			u := r.next(in, operation.Update)
-			u.Parameters = []byte(`{"do":"` + do + `"}`)
+			u := r.update(in, `{"do":"`+do+`"}`)
 			f := r.run(&u, r.Update)
 			if f == nil || f.InstanceUsable == nil || *f.InstanceUsable != want.usable || *f.UpdateRepeatable != want.usable {
 				t.Fatalf("failed with %+v", f)
@@ -106,16 +120,11 @@ func TestUpdateFails(t *testing.T) {
 			if s := r.stack(in); s.status != want.status || s.outputs["Do"] != "" {
 				t.Errorf("the stack is %s with %v, want %s", s.status, s.outputs, want.status)
 			}
-			if !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") {
-				t.Errorf("failed with %q", f.Message)
-			}
+			blames(t, f, "Probe")
 			in.State = u.State
 			if want.usable {
-				u = r.next(in, operation.Update)
-				u.Parameters = []byte(`{"do":"update=0"}`)
-				if f := r.run(&u, r.Update); f != nil {
-					t.Errorf("repeated, it failed with %v", f)
-				}
+				u = r.update(in, `{"do":"update=0"}`)
+				r.must(&u, r.Update)
 			}
 			r.gone(in)
 		})
@@ -132,8 +141,8 @@ func TestUpdateIsStopped(t *testing.T) {
 "Properties":{"ServiceToken":{"Ref":"Function"},"Do":{"Ref":"Do"},"ServiceTimeout":"30"}},`, 1))
 	m.Resources = map[string]string{"Probe": "Custom::Probe", "Last": "Custom::Probe"}
 	in := r.made(m, `{}`)
-	u := r.next(in, operation.Update)
-	u.Parameters, u.PlanID = []byte(`{"do":"update=4"}`), "another"
+	u := r.update(in, `{"do":"update=4"}`)
+	u.PlanID = "another"
 	r.until(&u, r.Update, func() bool { return r.stack(in).status == updateInProgress })
 	if all := r.sweep(); len(all) != 1 {
 		t.Errorf("the inventory has %+v", all)
@@ -166,8 +175,7 @@ func TestDeleteOvertakes(t *testing.T) {
 				r.until(&in, r.Provision, func() bool { s := r.stack(in); return s != nil && s.status == createInProgress })
 			} else {
 				in = r.made(r.probing(), `{}`)
-				u := r.next(in, operation.Update)
-				u.Parameters = []byte(do)
+				u := r.update(in, do)
 				r.until(&u, r.Update, func() bool { return r.stack(in).status == updateInProgress })
 				in.State = u.State
 			}
@@ -183,9 +191,7 @@ func TestDeleteFails(t *testing.T) {
 	in := r.made(r.probing(), `{"do":"delete=fail"}`)
 	d := r.next(in, operation.Deprovision)
 	f := r.run(&d, r.Deprovision)
-	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") {
-		t.Errorf("failed with %v", f)
-	}
+	blames(t, f, "Probe")
 	if s := r.stack(in); s == nil || s.status != deleteFailed {
 		t.Errorf("the stack is %+v", s)
 	}
@@ -236,7 +242,7 @@ func TestTwoLives(t *testing.T) {
 func TestRules(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
-	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
+	c := r.buckets(r.config)
 	m := bucketPlan(r)
 	m.OnDelete = plan.Refuse
 	in := r.made(m, `{}`)
@@ -256,20 +262,18 @@ func TestRules(t *testing.T) {
 	m.OnDelete = plan.Retain
 	in.Snapshot = snapshotOf(m)
 	r.gone(in)
-	if _, err := c.HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: bucket}); err != nil {
-		t.Errorf("the bucket was to be retained: %v", err)
-	}
-	gone, err := cfn.NewFromConfig(r.config).DescribeStacks(t.Context(), &cfn.DescribeStacksInput{StackName: &stood.id})
-	if err != nil || !stackOf(gone.Stacks[0]).retained {
-		t.Errorf("nothing says since when it is retained: error %v", err)
-	}
-	if tags, err := c.GetBucketTagging(t.Context(), &s3.GetBucketTaggingInput{Bucket: bucket}); err != nil || !marked(tags) {
-		t.Errorf("the bucket itself has no mark: error %v", err)
-	}
+	gone := expect.Get(cfn.NewFromConfig(r.config).DescribeStacks(t.Context(), &cfn.DescribeStacksInput{StackName: &stood.id}))(t)
+	expect.Same(t, "the stack says since when it is retained", true, stackOf(gone.Stacks[0]).retained)
+	marked(t, c, bucket)
 }
 
-func marked(tags *s3.GetBucketTaggingOutput) bool {
-	return slices.ContainsFunc(tags.TagSet, func(l s3types.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained })
+// marked requires that a bucket itself has the mark of what is retained.
+func marked(t *testing.T, c *s3.Client, bucket *string) {
+	t.Helper()
+	tags := expect.Get(c.GetBucketTagging(t.Context(), &s3.GetBucketTaggingInput{Bucket: bucket}))(t, "the tags of a bucket")
+	if !slices.ContainsFunc(tags.TagSet, func(l s3types.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained }) {
+		t.Error("the bucket has no mark")
+	}
 }
 
 // A retained thing is marked although its tags do not say any more whose it is, or nothing
@@ -279,7 +283,7 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	r := newReal(t, Options{})
 	stood := r.stack(r.made(bucketPlan(r), `{}`))
 	bucket := aws.String(stood.outputs["BucketName"])
-	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
+	c := r.buckets(r.config)
 	expect.Get(c.DeleteBucketTagging(t.Context(), &s3.DeleteBucketTaggingInput{Bucket: bucket}))(t)
 	var said strings.Builder
 	o := Options{Config: r.config, Log: slog.New(slog.NewTextHandler(&said, nil))}
@@ -292,9 +296,7 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 		}
 	}
 	spare()
-	if tags, err := c.GetBucketTagging(t.Context(), &s3.GetBucketTaggingInput{Bucket: bucket}); err != nil || !marked(tags) {
-		t.Errorf("the bucket has no mark: error %v", err)
-	}
+	marked(t, c, bucket)
 	if said.Len() > 0 {
 		t.Errorf("the log says %s", said.String())
 	}
@@ -313,15 +315,12 @@ func TestSparesWhatIsLeft(t *testing.T) {
 	in := r.made(m, `{"do":"delete=fail"}`)
 	stood := r.stack(in)
 	// The emulator removes what a stuck resource needs: this one stands for what AWS keeps.
-	c := dynamodb.NewFromConfig(r.config)
-	kept := &dynamodb.CreateTableInput{TableName: aws.String(emulator.Name("kept")),
-		BillingMode:          dynamotypes.BillingModePayPerRequest,
-		AttributeDefinitions: []dynamotypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
-		KeySchema:            []dynamotypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: dynamotypes.KeyTypeHash}}}
+	c := sqs.NewFromConfig(r.config)
+	kept := &sqs.CreateQueueInput{QueueName: aws.String(emulator.Name("kept")), Tags: map[string]string{}}
 	for _, l := range label.Write(stood.tags) {
-		kept.Tags = append(kept.Tags, dynamotypes.Tag{Key: &l.Name, Value: &l.Value})
+		kept.Tags[l.Name] = l.Value
 	}
-	table := expect.Get(c.CreateTable(t.Context(), kept))(t)
+	queue := expect.Get(c.CreateQueue(t.Context(), kept))(t)
 	stacks := cfn.NewFromConfig(r.config)
 	expect.Get(stacks.DeleteStack(t.Context(), &cfn.DeleteStackInput{StackName: &stood.id}))(t)
 	for r.stack(in).status != deleteFailed {
@@ -334,11 +333,9 @@ func TestSparesWhatIsLeft(t *testing.T) {
 	}) {
 		t.Errorf("the resource that was left is not spared: %v", err)
 	}
-	tags, err := c.ListTagsOfResource(t.Context(),
-		&dynamodb.ListTagsOfResourceInput{ResourceArn: table.TableDescription.TableArn})
-	if err != nil || !slices.ContainsFunc(tags.Tags,
-		func(l dynamotypes.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained }) {
-		t.Errorf("what was left has no mark: %v", err)
+	tags := expect.Get(c.ListQueueTags(t.Context(), &sqs.ListQueueTagsInput{QueueUrl: queue.QueueUrl}))(t)
+	if tags.Tags[plan.LabelRetained] == "" {
+		t.Errorf("what was left has no mark: %v", tags.Tags)
 	}
 }
 
@@ -353,8 +350,7 @@ func TestFaultsOfAWS(t *testing.T) {
 				config := p.Into(emulator.Config(t))
 				r := newReal(t, Options{Config: config})
 				in := r.made(bucketPlan(r), `{"note":"one"}`)
-				u := r.next(in, operation.Update)
-				u.Parameters = []byte(`{"note":"two"}`)
+				u := r.update(in, `{"note":"two"}`)
 				r.must(&u, r.Update)
 				if s := r.stack(in); s.outputs["Note"] != "two" {
 					t.Errorf("%s at call %d: updated to %v", fault, n, s.outputs)
@@ -374,13 +370,12 @@ func TestSecondAccount(t *testing.T) {
 	t.Parallel()
 	const account = "222222222222"
 	config := emulator.Config(t)
-	second := config.Copy()
+	second := config
 	second.Credentials = credentials.NewStaticCredentialsProvider(account, "test", "")
-	role, err := iam.NewFromConfig(second).CreateRole(t.Context(), &iam.CreateRoleInput{
+	role := expect.Get(iam.NewFromConfig(second).CreateRole(t.Context(), &iam.CreateRoleInput{
 		RoleName: aws.String(emulator.Name("access")), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[
 {"Effect":"Allow","Principal":{"AWS":"*"},"Action":"sts:AssumeRole","Condition":{"StringEquals":{"sts:ExternalId":"secret"}}}]}`),
-	})
-	expect.OK(t, err)
+	}))(t)
 	other := plan.Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
 	counted := &faulttest.Plan{}
 	r := newReal(t, Options{Config: counted.Into(config), Targets: plan.Targets{Targets: map[string]plan.Target{"other": other},
@@ -404,18 +399,11 @@ func TestSecondAccount(t *testing.T) {
 	if all := r.sweep(); len(all) != 1 || described(counted) != before {
 		t.Errorf("what has not changed was described again: %+v", all)
 	}
-	r.Options.Targets.Targets = nil
-	r.Options.Targets.Rules = nil
+	r.Options.Targets.Targets, r.Options.Targets.Rules = nil, nil
 	d := r.next(in, operation.Deprovision)
-	_, err = r.Deprovision(t.Context(), d)
-	var trouble *target.Trouble
-	if !errors.As(err, &trouble) || trouble.Kind != target.Unknown {
-		t.Errorf("at a target that nobody names: %v", err)
-	}
+	providertest.Troubled(t, "at a target that nobody names", target.Unknown, expect.Err(r.Deprovision(t.Context(), d)))
 	r.Options.Targets.Targets = map[string]plan.Target{"other": other}
-	if f := r.run(&d, r.Deprovision); f != nil {
-		t.Error(f)
-	}
+	r.must(&d, r.Deprovision)
 }
 
 // sweep lists all that there is.
@@ -493,25 +481,30 @@ func (r *real) tells(stack, secret string) bool {
 	return false
 }
 
-// A template that is too long for a call is read from the bucket.
+// A bucket is made, updated, and removed with the versions that it holds. Its template is too long for a call: it is read from
+// the bucket of templates.
 func TestLongTemplate(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
 	m := bucketPlan(r)
 	m.Template = r.template(strings.Replace(bucketTemplate, `{"Parameters"`,
 		`{"Metadata":{"Long":"`+strings.Repeat("x", inline)+`"},"Parameters"`, 1))
-	in := r.made(m, `{}`)
+	in := r.made(m, `{"note":"one","days":3}`)
+	s := r.stack(in)
+	if s == nil || s.outputs["Note"] != "one" || s.outputs["Days"] != "3" || s.tags != provider.TagsOf(in) {
+		t.Fatalf("provisioned: %+v", s)
+	}
+	for range 2 {
+		expect.Get(r.buckets(r.config).PutObject(t.Context(), &s3.PutObjectInput{
+			Bucket: aws.String(s.outputs["BucketName"]), Key: aws.String("a")}))(t)
+	}
 	// The catalog forgets it: an update to it finds it in the bucket.
 	clear(r.files)
-	u := r.next(in, operation.Update)
-	former := m
-	former.Template = "another"
-	u.Former = snapshotOf(former)
-	u.Parameters = []byte(`{"note":"two"}`)
+	u := r.update(in, `{"note":"two"}`)
+	m.Template = "another"
+	u.Former = snapshotOf(m)
 	r.must(&u, r.Update)
-	if s := r.stack(in); s.outputs["Note"] != "two" {
-		t.Errorf("updated to %v", s.outputs)
-	}
+	expect.Same(t, "the note, updated", "two", r.stack(in).outputs["Note"])
 	in.State = u.State
 	r.gone(in)
 }
@@ -558,26 +551,22 @@ func TestLeftovers(t *testing.T) {
 	s := r.stack(in)
 	k, e := kinesis.NewFromConfig(r.config), events.NewFromConfig(r.config)
 	stream, bus, name := aws.String(s.outputs["Stream"]), aws.String(s.outputs["Bus"]), aws.String("left")
-	_, err := k.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: stream, ConsumerName: name})
-	if err == nil {
-		_, err = e.PutRule(t.Context(), &events.PutRuleInput{EventBusName: bus, Name: name,
-			EventPattern: aws.String(`{"source":["a"]}`)})
-	}
-	if err == nil {
-		_, err = e.PutTargets(t.Context(), &events.PutTargetsInput{EventBusName: bus, Rule: name, Targets: []eventtypes.Target{
-			{Id: name, Arn: aws.String("arn:aws:sqs:us-east-1:000000000000:any")}}})
-	}
-	expect.OK(t, err)
+	expect.Get(k.RegisterStreamConsumer(t.Context(),
+		&kinesis.RegisterStreamConsumerInput{StreamARN: stream, ConsumerName: name}))(t)
+	expect.Get(e.PutRule(t.Context(), &events.PutRuleInput{EventBusName: bus, Name: name,
+		EventPattern: aws.String(`{"source":["a"]}`)}))(t)
+	expect.Get(e.PutTargets(t.Context(), &events.PutTargetsInput{EventBusName: bus, Rule: name, Targets: []eventtypes.Target{
+		{Id: name, Arn: aws.String("arn:aws:sqs:us-east-1:000000000000:any")}}}))(t)
 	at, _ := openAWS(Options{Config: r.config}, plan.Target{})
 	for n, done := 0, false; !done; n++ {
-		if done, err = at.empty(t.Context(), s.id); err != nil || n > 10 {
-			t.Fatalf("not empty after %d steps: %v", n, err)
+		if done = expect.Get(at.empty(t.Context(), s.id))(t); n > 10 {
+			t.Fatalf("not empty after %d steps", n)
 		}
 	}
-	consumers, err := k.ListStreamConsumers(t.Context(), &kinesis.ListStreamConsumersInput{StreamARN: stream})
-	rules, err2 := e.ListRules(t.Context(), &events.ListRulesInput{EventBusName: bus})
-	if err != nil || err2 != nil || len(consumers.Consumers)+len(rules.Rules) > 0 {
-		t.Errorf("left: %+v, %+v, errors %v, %v", consumers, rules, err, err2)
+	consumers := expect.Get(k.ListStreamConsumers(t.Context(), &kinesis.ListStreamConsumersInput{StreamARN: stream}))(t)
+	rules := expect.Get(e.ListRules(t.Context(), &events.ListRulesInput{EventBusName: bus}))(t)
+	if len(consumers.Consumers)+len(rules.Rules) > 0 {
+		t.Errorf("left: %+v, %+v", consumers, rules)
 	}
 	r.gone(in)
 }

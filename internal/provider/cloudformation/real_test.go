@@ -47,12 +47,16 @@ func newReal(t testing.TB, o Options) *real {
 	return r
 }
 
+// buckets are those that a config leads to.
+func (r *real) buckets(config aws.Config) *s3.Client {
+	return s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
+}
+
 // bucket makes the one of an account that holds templates.
 func (r *real) bucket(config aws.Config, account string) {
 	r.t.Helper()
 	name := r.scope.Bucket(account, config.Region)
-	c := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
-	expect.Get(c.CreateBucket(r.t.Context(), &s3.CreateBucketInput{Bucket: &name}))(r.t)
+	expect.Get(r.buckets(config).CreateBucket(r.t.Context(), &s3.CreateBucketInput{Bucket: &name}))(r.t)
 }
 
 // template keeps one in the catalog and gives its digest.
@@ -86,25 +90,26 @@ func snapshotOf(m plan.Settings) json.RawMessage {
 // limit is how long an emulated operation may take.
 const limit = time.Minute
 
-// run drives a verb to its end, and records what it answers in the instance. Until gives up earlier; nil for never.
-func (r *real) run(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status,
-	error)) *provider.Failure {
+type instanceVerb = func(context.Context, provider.Instance) (provider.Status, error)
+
+// run drives a verb to its end, and records what it answers in the instance.
+func (r *real) run(in *provider.Instance, verb instanceVerb) *provider.Failure {
 	r.t.Helper()
-	_, f := r.until(in, verb, nil)
-	return f
+	return r.until(in, verb, nil)
 }
 
 // must drives a verb to its good end.
-func (r *real) must(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status, error)) {
+func (r *real) must(in *provider.Instance, verb instanceVerb) {
 	r.t.Helper()
 	if f := r.run(in, verb); f != nil {
 		r.t.Fatal(f)
 	}
 }
 
-func (r *real) until(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status, error),
-	enough func() bool) (seen []provider.Status, failure *provider.Failure) {
+// until gives up when it is enough; nil for never.
+func (r *real) until(in *provider.Instance, verb instanceVerb, enough func() bool) *provider.Failure {
 	r.t.Helper()
+	var seen []provider.Status
 	var last error
 	for begun := time.Now(); time.Since(begun) < limit; {
 		st, err := verb(r.t.Context(), *in)
@@ -112,23 +117,23 @@ func (r *real) until(in *provider.Instance, verb func(context.Context, provider.
 			if f.State != nil {
 				in.State = *f.State
 			}
-			return seen, f
+			return f
 		}
 		if err == nil {
 			seen = append(seen, st)
 			providertest.Keep(in, st, nil)
 			if st.Done {
-				return seen, nil
+				return nil
 			}
 		}
 		last = err
 		if enough != nil && enough() {
-			return seen, nil
+			return nil
 		}
 		time.Sleep(min(max(st.After, time.Millisecond), 30*time.Millisecond))
 	}
 	r.t.Fatalf("%s did not end; last error: %v; seen: %+v", in.Operation.Kind, last, seen)
-	return nil, nil
+	return nil
 }
 
 // next is the instance in another operation.
@@ -157,25 +162,4 @@ func (r *real) stack(in provider.Instance) *stack {
 	r.t.Helper()
 	s, _ := openAWS(Options{Config: emulator.Config(r.t)}, plan.Target{}) // its calls do not fail
 	return expect.Get(s.look(r.t.Context(), nameIn(r.scope, in)))(r.t)
-}
-
-// A bucket is made, updated, and removed with the versions that it holds.
-func TestBucket(t *testing.T) {
-	r := newReal(t, Options{})
-	in := r.instance(bucketPlan(r), `{"note":"one","days":3}`)
-	r.must(&in, r.Provision)
-	s := r.stack(in)
-	if s == nil || s.outputs["Note"] != "one" || s.outputs["Days"] != "3" || s.tags != provider.TagsOf(in) {
-		t.Fatalf("provisioned: %+v", s)
-	}
-	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
-	for range 2 {
-		expect.Get(c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(s.outputs["BucketName"]),
-			Key: aws.String("a")}))(t)
-	}
-	d := r.next(in, operation.Deprovision)
-	r.must(&d, r.Deprovision)
-	if s := r.stack(in); s != nil {
-		t.Errorf("deprovisioned, and there is still %+v", s)
-	}
 }
