@@ -27,11 +27,37 @@ func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) Options
 	return Options{Scope: scope, Offered: offered, Every: time.Millisecond, Say: t.Logf}
 }
 
+// fresh is an account in which nothing is prepared for a broker.
+func fresh(t *testing.T) (context.Context, Session, plan.Scope) {
+	t.Helper()
+	return t.Context(), expect.Get(At(t.Context(), emulator.Config(t)))(t), plan.ScopeOf(emulator.Name("broker"))
+}
+
+// queues are an offering with one action.
+func queues(t *testing.T, action string) *catalog.Catalog {
+	return catalogtest.AWS(t, map[string]string{"queues": action})
+}
+
+// nothing requires that a run has found nothing to do.
+func nothing(t *testing.T, when string, did Result, err error) {
+	t.Helper()
+	if err != nil || len(did.Adopted)+len(did.Changed)+len(did.Made) != 0 {
+		t.Errorf("%s: %+v, %v", when, did, err)
+	}
+}
+
+// thing is a template with a custom resource that a function makes.
+func thing(function, properties string) string {
+	return fmt.Sprintf(`{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {"ServiceToken": %q, %s}}}}`, function,
+		properties)
+}
+
+const nowhere = "arn:aws:lambda:us-east-1:000000000000:function:nowhere"
+
 // An account is prepared once, for what is offered; what was offered once stays.
 func TestAnAccountIsPrepared(t *testing.T) {
-	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at := expect.Get(At(ctx, emulator.Config(t)))(t)
-	queues := map[string]string{"queues": "sqs:CreateQueue"}
+	ctx, at, scope := fresh(t)
+	one := map[string]string{"queues": "sqs:CreateQueue"}
 	two := map[string]string{"queues": "sqs:CreateQueue", "topics": "sqs:DeleteQueue"}
 	other := map[string]string{"queues": "sqs:TagQueue"}
 	if _, found, err := at.Prepared(ctx, scope); found || err != nil {
@@ -43,13 +69,13 @@ func TestAnAccountIsPrepared(t *testing.T) {
 		lacks               []string // before
 		made, changed, kept int
 	}{
-		{"first", queues, nil, 4, 0, 0},
-		{"again", queues, nil, 0, 0, 0},
+		{"first", one, nil, 4, 0, 0},
+		{"again", one, nil, 0, 0, 0},
 		{"another offering", two, []string{"topics"}, 2, 0, 0},
 		{"again with both", two, nil, 0, 0, 0},
-		{"without it", queues, nil, 0, 0, 2},
+		{"without it", one, nil, 0, 0, 2},
 		{"with it again", two, nil, 0, 0, 0},
-		{"and without", queues, nil, 0, 0, 2},
+		{"and without", one, nil, 0, 0, 2},
 		{"another permission", other, []string{"queues"}, 0, 1, 2},
 		{"and again", other, nil, 0, 0, 2},
 	} {
@@ -75,13 +101,20 @@ func TestAnAccountIsPrepared(t *testing.T) {
 	}
 }
 
+// unprotected is the account's stack, which may be deleted.
+func unprotected(t *testing.T, at Session, scope plan.Scope) (stack *string, stacks *cloudformation.Client) {
+	t.Helper()
+	stack, stacks = aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
+	expect.Get(stacks.UpdateTerminationProtection(t.Context(),
+		&cloudformation.UpdateTerminationProtectionInput{StackName: stack, EnableTerminationProtection: aws.Bool(false)}))(t)
+	return stack, stacks
+}
+
 // isProtectedAgain has a run find the stack as one leaves it that dies before its end.
 func isProtectedAgain(t *testing.T, at Session, scope plan.Scope, offered *catalog.Catalog) {
 	t.Helper()
 	ctx := t.Context()
-	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
-	expect.Get(stacks.UpdateTerminationProtection(ctx,
-		&cloudformation.UpdateTerminationProtectionInput{StackName: stack, EnableTerminationProtection: aws.Bool(false)}))(t)
+	stack, stacks := unprotected(t, at, scope)
 	expect.Get(at.prepare(ctx, preparing(t, scope, offered)))(t)
 	made, err := stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: stack})
 	if err != nil || !aws.ToBool(made.Stacks[0].EnableTerminationProtection) {
@@ -91,8 +124,7 @@ func isProtectedAgain(t *testing.T, at Session, scope plan.Scope, offered *catal
 
 // A template that is too long for a call is read from the bucket that it begins with.
 func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
-	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at := expect.Get(At(ctx, emulator.Config(t)))(t)
+	ctx, at, scope := fresh(t)
 	many := map[string]string{}
 	for i := range 20 {
 		many[fmt.Sprintf("queues-%d", i)] = "sqs:CreateQueue"
@@ -102,26 +134,28 @@ func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 		t.Fatalf("%+v, %v", did, err)
 	}
 	did, err = at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, many)))
-	if err != nil || did.Made != nil || did.Changed != nil {
-		t.Errorf("again: %+v, %v", did, err)
-	}
+	nothing(t, "again", did, err)
 }
 
-// A failed preparation names the resource and the reason, and removes what is in the way of another try.
-func TestAFailedPreparationSaysWhy(t *testing.T) {
-	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
-	at, err := At(ctx, emulator.Config(t))
-	expect.OK(t, err)
-	p := at.preparation(name, preparing(t, "", nil))
-	const bad = `{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
-		"ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:nowhere", "ServiceTimeout": 1}}}}`
-	_, err = p.run(ctx, []byte(bad))
-	if err == nil || !strings.Contains(err.Error(), "Thing (Custom::Thing)") {
-		t.Errorf("it says %v", err)
-	}
-	did, err := p.run(ctx, []byte(`{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}`))
-	if err != nil || len(did.Made) != 1 {
-		t.Errorf("another try: %+v, %v", did, err)
+// A failed preparation names the resource and the reason, and leaves nothing in the way of another try, although names are
+// fixed: neither of the account's own resources nor of others.
+func TestAFailedPreparation(t *testing.T) {
+	ctx, at, scope := fresh(t)
+	offerings := expect.Get(account.OfferingsOf(queues(t, "sqs:CreateQueue")))(t)
+	good := string(expect.Get(account.Template(scope, offerings, account.Options{}))(t))
+	bad := thing(nowhere, `"ServiceTimeout": 1`)
+	for name, c := range map[string]struct {
+		bad, good string
+		made      int
+	}{
+		"Thing":   {bad, `{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}`, 1},
+		"Account": {strings.Replace(good, `"Resources": {`, bad[1:len(bad)-2]+", ", 1), good, 4},
+	} {
+		p := at.preparation(string(scope)+"-"+name, preparing(t, scope, nil))
+		expect.Says(t, name, fmt.Sprint(expect.Err(p.run(ctx, []byte(c.bad)))), "Thing (Custom::Thing)")
+		if did, err := p.run(ctx, []byte(c.good)); err != nil || len(did.Made) != c.made {
+			t.Errorf("%s: another try: %+v, %v", name, did, err)
+		}
 	}
 }
 
@@ -135,7 +169,7 @@ func account2(cfg aws.Config) aws.Config {
 // the role and the external id that it is told, and by nothing less.
 func TestAnotherAccountIsATarget(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
+	offered := queues(t, "sqs:CreateQueue")
 	own := expect.Get(At(ctx, emulator.Enforcing(t)))(t)
 	there, err := At(ctx, account2(own.Config))
 	if err != nil || there.Account != "210987654321" {
@@ -181,73 +215,43 @@ func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
 	} {
 		o := c.o
 		o.Offered, o.Scope, o.Say = catalogtest.AWS(t, nil), "longshore-abcdefgh", t.Logf
-		if _, err := p.prepare(context.Background(), o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// A failed first try leaves nothing in the way of the next, although names are fixed.
-func TestAFailedPreparationLeavesNothing(t *testing.T) {
-	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at := expect.Get(At(ctx, emulator.Config(t)))(t)
-	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
-	offerings := expect.Get(account.OfferingsOf(offered))(t)
-	good := expect.Get(account.Template(scope, offerings, account.Options{}))(t)
-	bad := strings.Replace(string(good), `"Resources": {`, `"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
-		"ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:nowhere", "ServiceTimeout": 1}},`, 1)
-	p := at.preparation(string(scope)+"-account", preparing(t, scope, nil))
-	if _, err := p.run(ctx, []byte(bad)); err == nil {
-		t.Fatal("a template was made that cannot be")
-	}
-	if did, err := p.run(ctx, good); err != nil || len(did.Made) != 4 {
-		t.Errorf("another try: %+v, %v", did, err)
+		expect.Says(t, name, fmt.Sprint(expect.Err(p.prepare(t.Context(), o))), c.want)
 	}
 }
 
 // An account whose stack was deleted gets another one, which adopts the resources that the first one kept and brings them up
 // to date. Where CloudFormation adopts none, the error names those that stand in the way.
 func TestAnAccountWhoseStackIsGone(t *testing.T) {
-	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := At(ctx, emulator.Config(t))
-	expect.OK(t, err)
+	ctx, at, scope := fresh(t)
 	prepare := func(action string) (Result, error) {
-		o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": action}))
+		o := preparing(t, scope, queues(t, action))
 		o.Emulated = true // the emulator imports roles and buckets alone
 		return at.prepare(ctx, o)
 	}
 	expect.Get(prepare("sqs:CreateQueue"))(t)
 	deleted(t, at, scope)
 
-	o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}))
+	o := preparing(t, scope, queues(t, "sqs:CreateQueue"))
 	role, bucket := scope.ServiceRole("queues", at.Region), scope.Bucket(at.Account, at.Region)
-	_, err = at.prepare(ctx, o)
-	if err == nil || !strings.Contains(err.Error(), role) || !strings.Contains(err.Error(), bucket) ||
-		!strings.Contains(err.Error(), "describe-change-set") {
-		t.Errorf("what the emulator does not import is told as %v", err)
-	}
+	expect.Says(t, "what the emulator does not import", fmt.Sprint(expect.Err(at.prepare(ctx, o))), role, bucket,
+		"describe-change-set")
 
 	did, err := prepare("sqs:TagQueue")
 	if err != nil || len(did.Adopted) != 2 || len(did.Changed) != 2 || len(did.Made) != 1 {
 		t.Fatalf("%+v, %v", did, err)
 	}
-	policy, err := iam.NewFromConfig(at.Config).GetRolePolicy(ctx,
-		&iam.GetRolePolicyInput{RoleName: &role, PolicyName: aws.String("Permissions")})
-	if err != nil || !strings.Contains(aws.ToString(policy.PolicyDocument), "TagQueue") {
-		t.Errorf("the role that was adopted is as it was: %v", err)
-	}
-	if did, err := prepare("sqs:TagQueue"); err != nil || len(did.Adopted)+len(did.Changed)+len(did.Made) != 0 {
-		t.Errorf("again: %+v, %v", did, err)
-	}
+	policy := expect.Get(iam.NewFromConfig(at.Config).GetRolePolicy(ctx,
+		&iam.GetRolePolicyInput{RoleName: &role, PolicyName: aws.String("Permissions")}))(t)
+	expect.Says(t, "the role that was adopted", aws.ToString(policy.PolicyDocument), "TagQueue")
+	did, err = prepare("sqs:TagQueue")
+	nothing(t, "again", did, err)
 }
 
 // deleted has somebody delete the account's stack, whose resources stay.
 func deleted(t *testing.T, at Session, scope plan.Scope) {
 	t.Helper()
 	ctx := t.Context()
-	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
-	expect.Get(stacks.UpdateTerminationProtection(ctx,
-		&cloudformation.UpdateTerminationProtectionInput{StackName: stack, EnableTerminationProtection: aws.Bool(false)}))(t)
+	stack, stacks := unprotected(t, at, scope)
 	expect.Get(stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: stack}))(t)
 	p := at.preparation(*stack, preparing(t, scope, nil))
 	if s, err := p.settled(ctx); err != nil || s != nil {
@@ -258,9 +262,8 @@ func deleted(t *testing.T, at Session, scope plan.Scope) {
 // A run that adopts loses the answer of a call, and ends: the next one goes on from
 // there, and the one after that finds nothing to do.
 func TestAnAdoptionThatIsCutOffIsGoneOnWith(t *testing.T) {
-	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at := expect.Get(At(ctx, emulator.Config(t)))(t)
-	o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}))
+	ctx, at, scope := fresh(t)
+	o := preparing(t, scope, queues(t, "sqs:CreateQueue"))
 	o.Emulated = true
 	expect.Get(at.prepare(ctx, o))(t)
 	for _, operation := range []string{"CreateChangeSet", "ExecuteChangeSet", "UpdateStack", "UpdateTerminationProtection"} {
@@ -274,36 +277,29 @@ func TestAnAdoptionThatIsCutOffIsGoneOnWith(t *testing.T) {
 		if _, err := at.prepare(ctx, o); err != nil {
 			t.Errorf("%s had no answer, and the next run ends with %v", operation, err)
 		}
-		if did, err := at.prepare(ctx, o); err != nil || len(did.Adopted)+len(did.Changed)+len(did.Made) != 0 {
-			t.Errorf("%s had no answer, and the run after that did %+v, %v", operation, did, err)
-		}
+		did, err := at.prepare(ctx, o)
+		nothing(t, operation+" had no answer, and the run after that", did, err)
 	}
 }
 
 // A role of the right name that stands where the broker itself may make roles is not taken over.
 func TestAStrangersRoleIsNotAdopted(t *testing.T) {
-	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := At(ctx, emulator.Config(t))
-	expect.OK(t, err)
+	ctx, at, scope := fresh(t)
 	role := scope.ServiceRole("queues", at.Region)
 	expect.Get(iam.NewFromConfig(at.Config).CreateRole(ctx, &iam.CreateRoleInput{
 		RoleName: &role, Path: aws.String(scope.Path()),
 		AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`),
 	}))(t)
-	_, err = at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})))
-	if err == nil || !strings.Contains(err.Error(), role) || !strings.Contains(err.Error(), scope.Path()) {
-		t.Errorf("prepared with %v", err)
-	}
+	err := expect.Err(at.prepare(ctx, preparing(t, scope, queues(t, "sqs:CreateQueue"))))
+	expect.Says(t, "the error", fmt.Sprint(err), role, scope.Path())
 }
 
 // An update of the account's stack that could not be undone is undone by the next run, which goes on from there.
 func TestAStuckRollbackIsGoneOnWith(t *testing.T) {
-	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
-	at := expect.Get(At(ctx, emulator.Config(t)))(t)
-	p := at.preparation(name, preparing(t, "", nil))
+	ctx, at, scope := fresh(t)
+	p := at.preparation(string(scope)+"-account", preparing(t, "", nil))
 	template := func(do string) []byte {
-		return fmt.Appendf(nil, `{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
-			"ServiceToken": %q, "ServiceTimeout": "30", "Do": %q}}}}`, emulator.Probe(t), do)
+		return []byte(thing(emulator.Probe(t), `"ServiceTimeout": "30", "Do": "`+do+`"`))
 	}
 	expect.Get(p.run(ctx, template("")))(t)
 	if _, err := p.run(ctx, template("update=twice")); err == nil {

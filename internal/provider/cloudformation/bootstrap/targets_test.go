@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,9 +29,7 @@ func TestTargetsOfAWSAreRead(t *testing.T) {
 		Rules: []plan.TargetRule{{Plan: "s3/large", Target: "production"}, {Platform: "korifi", Target: "default"}},
 	}
 	file := filepath.Join(t.TempDir(), "targets.json")
-	if err := os.WriteFile(file, []byte("\ufeff"+text), 0o600); err != nil { // as editors on Windows write it
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(file, []byte("\ufeff"+text), 0o600)) // as editors on Windows write it
 	for what, given := range map[string]string{"Text": text, "File": file, "OwnWords": want.String()} {
 		expect.Same(t, what, want, expect.Get(ParseTargets("TARGETS", given))(t, what))
 	}
@@ -69,11 +68,7 @@ func TestWrongTargetsAreRefused(t *testing.T) {
 		"All":          {`{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`, []string{`target "a"`, `target "b"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseTargets("TARGETS", c.text)
-			if err == nil {
-				t.Fatal("taken")
-			}
-			expect.Says(t, "the error", err.Error(), c.want...)
+			expect.Says(t, "the error", fmt.Sprint(expect.Err(ParseTargets("TARGETS", c.text))), c.want...)
 		})
 	}
 }
