@@ -11,7 +11,6 @@ import (
 	"time"
 
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
@@ -50,11 +49,8 @@ type metered struct {
 	items map[store.Key]store.Record
 }
 
-// size is about what an item has; the names and keys of its attributes come to less than extra bytes.
-func size(r store.Record) float64 {
-	const extra = 250
-	return float64(len(r.Body) + extra)
-}
+// size is about what an item has; the names and keys of its attributes come to less than 250 bytes.
+func size(r store.Record) float64 { return float64(len(r.Body) + 250) }
 
 func (m metered) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	r, err := m.Store.Get(ctx, key)
@@ -123,9 +119,9 @@ type life struct {
 // lookTakes is assumed: a look asks AWS two or three times. InvocationTime is the provisioner's on AWS.
 const lookTakes, invocationTime = 500 * time.Millisecond, time.Minute
 
-func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
+func newLife(t *testing.T) (*life, *fake) {
 	l := &life{T: t, clock: providertest.NewClock(testkit.Epoch)}
-	stood := f(l.clock.Now)
+	stood := newFake(l.clock.Now)
 	stood.settles = keySettles
 	made := stood.over("", here, func(_ context.Context, _ string, do func() error) error { return do() })
 	l.kit = testkit.New(testkit.Options{
@@ -147,16 +143,12 @@ type invocation struct {
 
 func (i invocation) Deadline() (time.Time, bool) { return i.end, true }
 
-// asks is one request; the platform's poll is one, too.
-func (l *life) asks(q func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error)) broker.Result {
+// asks is one request, which is settled then; the platform's poll is one, too.
+func (l *life) asks(q func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error)) {
 	l.Helper()
 	l.used.Requests++
-	r, err := q(kms.Together(l.Context()), l.kit.Broker(), broker.Caller{Platform: "p", AcceptsIncomplete: true,
-		Received: l.clock.Now()})
-	if err != nil {
-		l.Fatal(err)
-	}
-	return r
+	l.settles(expect.Get(q(kms.Together(l.Context()), l.kit.Broker(), broker.Caller{Platform: "p", AcceptsIncomplete: true,
+		Received: l.clock.Now()}))(l))
 }
 
 func (l *life) polls(key lifecycle.Key) {
@@ -186,11 +178,8 @@ func (l *life) settles(r broker.Result) {
 		}
 		start := l.clock.Now()
 		l.used.Calls++
-		outcome, err := l.kit.Worker().Drive(invocation{kms.Together(l.Context()), start.Add(invocationTime)},
-			workflow.Ref{Token: r.Token, Attempt: 1}, pass)
-		if err != nil {
-			l.Fatal(err)
-		}
+		outcome := expect.Get(l.kit.Worker().Drive(invocation{kms.Together(l.Context()), start.Add(invocationTime)},
+			workflow.Ref{Token: r.Token, Attempt: 1}, pass))(l)
 		_ = pass(nil, 0) // the last look
 		l.used.Seconds += l.clock.Now().Sub(start).Seconds()
 		if outcome.Settled {
@@ -202,40 +191,40 @@ func (l *life) settles(r broker.Result) {
 	}
 	l.longer = max(l.longer, l.clock.Now().Sub(began))
 	l.polls(r.Token.Key) // it is told
-	record, err := l.kit.Ledger().Record(l.Context(), r.Token.Key, l.clock.Now())
-	if err != nil || record.Operation != nil && record.Operation.Phase != lifecycle.Succeeded {
-		l.Fatalf("%v, %+v", err, record.Operation)
+	record := expect.Get(l.kit.Ledger().Record(l.Context(), r.Token.Key, l.clock.Now()))(l)
+	if record.Operation != nil && record.Operation.Phase != lifecycle.Succeeded {
+		l.Fatalf("%+v", record.Operation)
 	}
 }
 
 // wholeLife is provision, bind, unbind and deprovision, of which the first and the last settle within a time.
 func wholeLife(t *testing.T, within time.Duration) usage {
 	t.Helper()
-	l, cloud := newLife(t, newFake)
+	l, cloud := newLife(t)
 	const instanceID = "8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d"
 	service, plan := testkit.PlanIDs("async-bind")
 	cloud.takes = within * 4 / 5 / 3 // a creation has three parts
-	l.settles(l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
+	l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		return b.Provision(ctx, broker.ProvisionRequest{Caller: c, InstanceID: instanceID, ServiceID: service, PlanID: plan,
 			OrganizationGUID: "6c1f0a1b-2c3d-4e5f-8607-18a9c3d5e0c1", SpaceGUID: "1b2c3d4e-5f60-4718-89aa-bbccddeeff00",
 			Parameters: json.RawMessage(`{"note":"one"}`),
 			Context:    json.RawMessage(`{"platform":"cloudfoundry","instance_name":"my-instance"}`)})
-	}))
-	l.settles(l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
+	})
+	l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		r, err := b.Bind(ctx, broker.BindRequest{Caller: c, InstanceID: instanceID, BindingID: "binding", ServiceID: service,
 			PlanID: plan})
 		return r.Result, err
-	}))
+	})
 	remove := broker.DeleteRequest{InstanceID: instanceID, BindingID: "binding", ServiceID: service, PlanID: plan}
-	l.settles(l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
+	l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		remove.Caller = c
 		return b.Delete(ctx, remove)
-	}))
+	})
 	cloud.takes = within * 4 / 5 // a deletion has one
-	l.settles(l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
+	l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		remove.Caller, remove.BindingID = c, ""
 		return b.Delete(ctx, remove)
-	}))
+	})
 	if l.longer > within || l.longer < within*3/4 {
 		t.Errorf("its longest operation took %v, which is not just within %v", l.longer, within)
 	}
@@ -254,8 +243,6 @@ func TestUsage(t *testing.T) {
 		expect.OK(t, errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(file, raw, 0o644)))
 	}
 	want := expect.Get(os.ReadFile(file))(t)
-	if d := cmp.Diff(string(want), string(raw)); d != "" {
-		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file,
-			d)
-	}
+	expect.Same(t, file+" is of another time: run this test with -update, and then ./infra with -update", string(want),
+		string(raw))
 }

@@ -231,18 +231,19 @@ func (f *fake) remove(a *fakeAccount, o order) error {
 		return validation("Stack [%s] cannot be deleted while in status %s", s.id, s.status)
 	}
 	s.tokens[o.token] = true
+	why := ""
 	switch s.spared = o.spared; {
 	case len(o.spared) > 0:
-		f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
 	case s.failing == callDelete:
-		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "It is protected: deletion protection"),
-			whole(deleteFailed))
+		why = "It is protected: deletion protection"
 	case s.items > 0 && !s.retained && s.status != createInProgress:
-		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "The bucket you tried to delete is not empty"),
-			whole(deleteFailed))
-	default:
-		f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
+		why = "The bucket you tried to delete is not empty"
 	}
+	if why != "" {
+		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, why), whole(deleteFailed))
+		return nil
+	}
+	f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
 	return nil
 }
 
@@ -254,11 +255,8 @@ func (f *fake) cancel(a *fakeAccount, o order) error {
 	if !s.tokens[o.token] {
 		s.tokens[o.token] = true
 		s.undo()
-		end := updateRolledBack
-		if s.failing == callCancel {
-			end = updateRollbackFailed
-		}
-		f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), part(updateFailed, "Resource update cancelled"), whole(end))
+		f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), part(updateFailed, "Resource update cancelled"),
+			whole(s.undone(callCancel)))
 	}
 	return nil
 }
@@ -272,12 +270,16 @@ func (f *fake) goOn(a *fakeAccount, o order) error {
 		return nil
 	}
 	s.tokens[o.token] = true
-	end := updateRolledBack
-	if s.failing == callContinue {
-		end = updateRollbackFailed
-	}
-	f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), whole(end))
+	f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), whole(s.undone(callContinue)))
 	return nil
+}
+
+// undone is how a call ends that undoes an update.
+func (s *fakeStack) undone(by verb) string {
+	if s.failing == by {
+		return updateRollbackFailed
+	}
+	return updateRolledBack
 }
 
 // A fakeClient is one process' way to one account.
@@ -297,22 +299,25 @@ func (c fakeClient) do(ctx context.Context, name string, call func(a *fakeAccoun
 	})
 }
 
-func (c fakeClient) identify(ctx context.Context) (who plan.Location, err error) {
-	err = c.do(ctx, "identify", func(*fakeAccount) error {
-		who = plan.Location{Partition: "aws", Account: c.at, Region: "eu-central-1"}
-		return nil
-	})
-	return who, err
+// read makes a call that changes nothing.
+func read[T any](ctx context.Context, c fakeClient, name string, look func(a *fakeAccount) T) (seen T, err error) {
+	err = c.do(ctx, name, func(a *fakeAccount) error { seen = look(a); return nil })
+	return seen, err
 }
 
-func (c fakeClient) look(ctx context.Context, ref string) (found *stack, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error {
+func (c fakeClient) identify(ctx context.Context) (plan.Location, error) {
+	return read(ctx, c, "identify", func(*fakeAccount) plan.Location {
+		return plan.Location{Partition: "aws", Account: c.at, Region: "eu-central-1"}
+	})
+}
+
+func (c fakeClient) look(ctx context.Context, ref string) (*stack, error) {
+	return read(ctx, c, "look", func(a *fakeAccount) *stack {
 		if s := a.find(ref); s != nil && s.status != deleteComplete {
-			found = s.copy()
+			return s.copy()
 		}
 		return nil
 	})
-	return found, err
 }
 
 func (s *fakeStack) copy() *stack {
@@ -330,14 +335,18 @@ func (c fakeClient) send(ctx context.Context, o order) error {
 	})
 }
 
-func (c fakeClient) story(ctx context.Context, id string, _ func(event) bool) (all []event, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error {
+// of is what there is of a stack; zero without it.
+func of[T any](ctx context.Context, c fakeClient, id string, what func(s *fakeStack) T) (T, error) {
+	return read(ctx, c, "look", func(a *fakeAccount) (none T) {
 		if s := a.find(id); s != nil {
-			all = slices.Clone(s.events)
+			return what(s)
 		}
-		return nil
+		return none
 	})
-	return all, err
+}
+
+func (c fakeClient) story(ctx context.Context, id string, _ func(event) bool) ([]event, error) {
+	return of(ctx, c, id, func(s *fakeStack) []event { return slices.Clone(s.events) })
 }
 
 func (c fakeClient) list(ctx context.Context, asked func(string) bool, cursor string) (page []*stack, next string, err error) {
@@ -359,26 +368,21 @@ func (c fakeClient) list(ctx context.Context, asked func(string) bool, cursor st
 }
 
 func (c fakeClient) room(ctx context.Context) (used, most int, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error {
+	used, err = read(ctx, c, "look", func(a *fakeAccount) (n int) {
 		for _, s := range a.stacks {
 			if s.status != deleteComplete {
-				used++
+				n++
 			}
 		}
-		most = c.fake.room
-		return nil
+		return n
 	})
-	return used, most, err
+	return used, c.fake.room, err
 }
 
-func (c fakeClient) holds(ctx context.Context, id string) (what string, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error {
-		if s := a.find(id); s != nil && (s.used || s.items > 0) {
-			what = "Bucket holds objects"
-		}
-		return nil
+func (c fakeClient) holds(ctx context.Context, id string) (string, error) {
+	return of(ctx, c, id, func(s *fakeStack) string {
+		return map[bool]string{true: "Bucket holds objects"}[s.used || s.items > 0]
 	})
-	return what, err
 }
 
 func (c fakeClient) empty(ctx context.Context, id string) (bool, error) {
@@ -399,38 +403,26 @@ func (c fakeClient) spare(ctx context.Context, s *stack, mark label.Label) ([]st
 	return []string{"Bucket"}, err
 }
 
-func (c fakeClient) exports(ctx context.Context) (all map[string]string, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error { all = a.exports; return nil })
-	return all, err
+func (c fakeClient) exports(ctx context.Context) (map[string]string, error) {
+	return read(ctx, c, "look", func(a *fakeAccount) map[string]string { return a.exports })
 }
 
-func (c fakeClient) tagged(ctx context.Context, tag, of string) (arns []string, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error {
-		if arn := a.exports[of+" "+tag]; arn != "" {
-			arns = []string{arn}
-		}
-		return nil
+func (c fakeClient) tagged(ctx context.Context, tag, of string) ([]string, error) {
+	return read(ctx, c, "look", func(a *fakeAccount) []string {
+		return slices.DeleteFunc([]string{a.exports[of+" "+tag]}, func(arn string) bool { return arn == "" })
 	})
-	return arns, err
 }
 
 func (c fakeClient) save(ctx context.Context, _ bucket, digest string, body []byte) error {
 	return c.do(ctx, "save", func(a *fakeAccount) error { a.templates[digest] = body; return nil })
 }
 
-func (c fakeClient) fetch(ctx context.Context, _ bucket, digest string) (body []byte, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error { body = a.templates[digest]; return nil })
-	return body, err
+func (c fakeClient) fetch(ctx context.Context, _ bucket, digest string) ([]byte, error) {
+	return read(ctx, c, "look", func(a *fakeAccount) []byte { return a.templates[digest] })
 }
 
-func (c fakeClient) current(ctx context.Context, id string) (body []byte, err error) {
-	err = c.do(ctx, "look", func(a *fakeAccount) error {
-		if s := a.find(id); s != nil {
-			body = []byte(s.body)
-		}
-		return nil
-	})
-	return body, err
+func (c fakeClient) current(ctx context.Context, id string) ([]byte, error) {
+	return of(ctx, c, id, func(s *fakeStack) []byte { return []byte(s.body) })
 }
 
 // opens reports whether a key is accepted anywhere.

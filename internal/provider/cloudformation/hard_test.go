@@ -1,6 +1,8 @@
 package cloudformation
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -34,6 +36,225 @@ import (
 	"github.com/longshore/longshore/internal/test/faulttest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
+
+// A real is a provider over an emulated AWS, with a catalog of templates.
+type real struct {
+	*Provider
+	t      testing.TB
+	config aws.Config
+	scope  plan.Scope
+	files  map[string][]byte
+	ops    int
+}
+
+func newReal(t testing.TB, o Options) *real {
+	t.Helper()
+	r := &real{t: t, files: map[string][]byte{}}
+	if o.Config.Region == "" {
+		o.Config = emulator.Config(t)
+	}
+	o.Broker = emulator.Name("broker")
+	o.Scope = plan.ScopeOf(o.Broker)
+	o.Now = time.Now
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	o.File = func(digest string) ([]byte, bool) { body, ok := r.files[digest]; return body, ok }
+	r.Provider, r.config, r.scope = New(o), o.Config, o.Scope
+	if o.Config.BaseEndpoint == nil || *o.Config.BaseEndpoint == *emulator.Config(t).BaseEndpoint {
+		r.bucket(emulator.Config(t), "000000000000") // by calls that do not fail
+	}
+	return r
+}
+
+// buckets are those that a config leads to.
+func (r *real) buckets(config aws.Config) *s3.Client {
+	return s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
+}
+
+// bucket makes the one of an account that holds templates.
+func (r *real) bucket(config aws.Config, account string) {
+	r.t.Helper()
+	name := r.scope.Bucket(account, config.Region)
+	expect.Get(r.buckets(config).CreateBucket(r.t.Context(), &s3.CreateBucketInput{Bucket: &name}))(r.t)
+}
+
+// template keeps one in the catalog and gives its digest.
+func (r *real) template(body string) string {
+	digest := plan.Digest([]byte(body))
+	r.files[digest] = []byte(body)
+	return digest
+}
+
+func (r *real) operation(kind operation.Kind) provider.Operation {
+	r.ops++
+	return provider.Operation{ID: emulator.Name("op"), Kind: kind, Started: time.Now().UTC()}
+}
+
+// instance is a new one of a plan.
+func (r *real) instance(m plan.Settings, parameters string) provider.Instance {
+	op := r.operation(operation.Provision)
+	return provider.Instance{
+		Broker: r.Broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1",
+		PlanID: "plan-1", Operation: op, Parameters: json.RawMessage(parameters), Snapshot: snapshotOf(m),
+		Place: provider.Place{Organization: "org", Space: "space", InstanceName: "my instance"},
+	}
+}
+
+func snapshotOf(m plan.Settings) json.RawMessage {
+	m.Format = plan.Format
+	raw, _ := json.Marshal(m)
+	return raw
+}
+
+// limit is how long an emulated operation may take.
+const limit = time.Minute
+
+type instanceVerb = func(context.Context, provider.Instance) (provider.Status, error)
+
+// run drives a verb to its end, and records what it answers in the instance.
+func (r *real) run(in *provider.Instance, verb instanceVerb) *provider.Failure {
+	r.t.Helper()
+	return r.until(in, verb, nil)
+}
+
+// must drives a verb to its good end.
+func (r *real) must(in *provider.Instance, verb instanceVerb) {
+	r.t.Helper()
+	if f := r.run(in, verb); f != nil {
+		r.t.Fatal(f)
+	}
+}
+
+// until gives up when it is enough; nil for never.
+func (r *real) until(in *provider.Instance, verb instanceVerb, enough func() bool) *provider.Failure {
+	r.t.Helper()
+	var seen []provider.Status
+	var last error
+	for begun := time.Now(); time.Since(begun) < limit; {
+		st, err := verb(r.t.Context(), *in)
+		if f, ok := errors.AsType[*provider.Failure](err); ok {
+			if f.State != nil {
+				in.State = *f.State
+			}
+			return f
+		}
+		if err == nil {
+			seen = append(seen, st)
+			providertest.Keep(in, st, nil)
+			if st.Done {
+				return nil
+			}
+		}
+		last = err
+		if enough != nil && enough() {
+			return nil
+		}
+		time.Sleep(min(max(st.After, time.Millisecond), 30*time.Millisecond))
+	}
+	r.t.Fatalf("%s did not end; last error: %v; seen: %+v", in.Operation.Kind, last, seen)
+	return nil
+}
+
+// next is the instance in another operation.
+func (r *real) next(in provider.Instance, kind operation.Kind) provider.Instance {
+	in.Operation = r.operation(kind)
+	in.Former = in.Snapshot
+	if kind == operation.Deprovision {
+		in.Parameters, in.Former = nil, nil
+	}
+	return in
+}
+
+const bucketTemplate = `{"Parameters":{"Note":{"Type":"String","Default":"-"},"Days":{"Type":"Number","Default":"1"}},
+"Resources":{"Bucket":{"Type":"AWS::S3::Bucket","Properties":{"Tags":[{"Key":"note","Value":{"Ref":"Note"}}],
+"VersioningConfiguration":{"Status":"Enabled"}}}},
+"Outputs":{"BucketName":{"Value":{"Ref":"Bucket"}},"Note":{"Value":{"Ref":"Note"}},"Days":{"Value":{"Ref":"Days"}}}}`
+
+func bucketPlan(r *real) plan.Settings {
+	return plan.Settings{
+		Offering: "s3", Template: r.template(bucketTemplate), Resources: map[string]string{"Bucket": "AWS::S3::Bucket"},
+		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Days": {Parameter: "days"}}, OnDelete: plan.Empty,
+	}
+}
+
+func (r *real) stack(in provider.Instance) *stack {
+	r.t.Helper()
+	s, _ := openAWS(Options{Config: emulator.Config(r.t)}, plan.Target{}) // its calls do not fail
+	return expect.Get(s.look(r.t.Context(), nameIn(r.scope, in)))(r.t)
+}
+
+const queueTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}},
+"Outputs":{"QueueUrl":{"Value":{"Ref":"Queue"}},"QueueArn":{"Value":{"Fn::GetAtt":["Queue","Arn"]}}}}`
+
+func sending(action string) json.RawMessage {
+	return json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:GetQueueAttributes","` +
+		action +
+		`"],"Resource":"${QueueArn}"}]}`)
+}
+
+// bound drives a bind or an unbind, and records what it answers in the binding.
+func (r *real) bound(b *provider.Binding, verb func(context.Context, provider.Binding) (provider.Status, error)) *provider.Grant {
+	r.t.Helper()
+	in := b.Instance
+	var grant *provider.Grant
+	r.must(&in, func(ctx context.Context, _ provider.Instance) (provider.Status, error) {
+		st, err := verb(ctx, *b)
+		if st.State != nil {
+			b.State = *st.State
+		}
+		grant, st.State = st.Grant, nil
+		return st, err
+	})
+	return grant
+}
+
+// A binding of an instance does what its plan says, what the plan says anew after an update, and nothing after the unbind.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	config := emulator.Enforcing(t)
+	r := newReal(t, Options{Config: config})
+	r.bucket(config, "000000000000")
+	expect.Get(iam.NewFromConfig(config).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
+		PolicyName: aws.String(r.scope.Boundary("jobs", config.Region)), Path: aws.String(r.scope.FixedPath()),
+		PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`),
+	}))(t)
+	m := plan.Settings{
+		Offering: "jobs", Template: r.template(queueTemplate), Resources: map[string]string{"Queue": kindQueue},
+		OnDelete:    plan.Empty,
+		Credentials: map[string]string{"queue_url": "${QueueUrl}"}, Policy: sending("sqs:SendMessage"), Principal: plan.User,
+	}
+	in := r.made(m, `{}`)
+	b := provider.Binding{Instance: in, ID: "binding-1", Secret: make([]byte, 32)}
+	b.Instance.Operation = r.operation(operation.Bind)
+	b.Incarnation = b.Instance.Operation.ID
+	grant := r.bound(&b, r.Bind)
+	told := func(name string) string { text, _ := grant.Credentials[name].(string); return text }
+	theirs := config.Copy()
+	theirs.Credentials = credentials.NewStaticCredentialsProvider(told("access_key_id"), told("secret_access_key"), "")
+	c := sqs.NewFromConfig(theirs)
+	may := func(when string, send, receive bool) {
+		t.Helper()
+		_, sent := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(told("queue_url")),
+			MessageBody: aws.String("a")})
+		_, received := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(told("queue_url"))})
+		if (sent == nil) != send || (received == nil) != receive {
+			t.Errorf("%s: sent with error %v, received with error %v", when, sent, received)
+		}
+	}
+	may("bound", true, false)
+	u := r.next(in, operation.Update)
+	m.Policy = sending("sqs:ReceiveMessage")
+	u.Snapshot = snapshotOf(m)
+	r.must(&u, r.Update)
+	may("updated", false, true)
+	b.Instance.Operation, b.Instance.Snapshot, b.Instance.State = r.operation(operation.Unbind), u.Snapshot, u.State
+	r.bound(&b, r.Unbind)
+	may("unbound", false, false)
+	d := r.next(u, operation.Deprovision)
+	r.must(&d, r.Deprovision)
+	if page, _, err := r.List(t.Context(), ""); err != nil || len(page) > 0 {
+		t.Errorf("there is still %+v, error %v", page, err)
+	}
+}
 
 const probeTemplate = `{"Parameters":{"Do":{"Type":"String","Default":""},"Function":{"Type":"String"}},
 "Resources":{"Probe":{"Type":"Custom::Probe","Properties":{"ServiceToken":{"Ref":"Function"},"Do":{"Ref":"Do"},"ServiceTimeout":"30"}}},
@@ -195,26 +416,6 @@ func TestDeleteFails(t *testing.T) {
 	if s := r.stack(in); s == nil || s.status != deleteFailed {
 		t.Errorf("the stack is %+v", s)
 	}
-}
-
-// A stack that somebody has only planned, in our name and with our tags, gives way.
-func TestReviewGivesWay(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
-	m := bucketPlan(r)
-	in := r.instance(m, `{"note":"one"}`)
-	o := order{labels: labelsOf(in, m, r.scope)}
-	expect.Get(cfn.NewFromConfig(r.config).CreateChangeSet(t.Context(), &cfn.CreateChangeSetInput{
-		ChangeSetName: aws.String("planned"), StackName: aws.String(nameIn(r.scope, in)), Tags: o.tags(),
-		ChangeSetType: cfntypes.ChangeSetTypeCreate, TemplateBody: aws.String(bucketTemplate)}))(t)
-	if s := r.stack(in); s == nil || s.status != reviewInProgress {
-		t.Fatalf("planned: %+v", s)
-	}
-	r.must(&in, r.Provision)
-	if s := r.stack(in); s == nil || s.status != createComplete || s.outputs["Note"] != "one" {
-		t.Errorf("provisioned: %+v", s)
-	}
-	r.gone(in)
 }
 
 // Two lives of an id have stacks of their own; one whose record is gone is found by its name.
@@ -482,16 +683,25 @@ func (r *real) tells(stack, secret string) bool {
 }
 
 // A bucket is made, updated, and removed with the versions that it holds. Its template is too long for a call: it is read from
-// the bucket of templates.
+// the bucket of templates. A stack that somebody has only planned, in our name and with our tags, gives way.
 func TestLongTemplate(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
 	m := bucketPlan(r)
 	m.Template = r.template(strings.Replace(bucketTemplate, `{"Parameters"`,
 		`{"Metadata":{"Long":"`+strings.Repeat("x", inline)+`"},"Parameters"`, 1))
-	in := r.made(m, `{"note":"one","days":3}`)
+	in := r.instance(m, `{"note":"one","days":3}`)
+	o := order{labels: labelsOf(in, m, r.scope)}
+	expect.Get(cfn.NewFromConfig(r.config).CreateChangeSet(t.Context(), &cfn.CreateChangeSetInput{
+		ChangeSetName: aws.String("planned"), StackName: aws.String(nameIn(r.scope, in)), Tags: o.tags(),
+		ChangeSetType: cfntypes.ChangeSetTypeCreate, TemplateBody: aws.String(bucketTemplate)}))(t)
+	if s := r.stack(in); s == nil || s.status != reviewInProgress {
+		t.Fatalf("planned: %+v", s)
+	}
+	r.must(&in, r.Provision)
 	s := r.stack(in)
-	if s == nil || s.outputs["Note"] != "one" || s.outputs["Days"] != "3" || s.tags != provider.TagsOf(in) {
+	if s == nil || s.status != createComplete || s.outputs["Note"] != "one" || s.outputs["Days"] != "3" ||
+		s.tags != provider.TagsOf(in) {
 		t.Fatalf("provisioned: %+v", s)
 	}
 	for range 2 {
@@ -511,9 +721,14 @@ func TestLongTemplate(t *testing.T) {
 
 const heldTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"},"Table":{"Type":"AWS::DynamoDB::Table","Properties":{
 "BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],
-"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}}},"Outputs":{"Queue":{"Value":{"Ref":"Queue"}},"Table":{"Value":{"Ref":"Table"}}}}`
+"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}},
+"Stream":{"Type":"AWS::Kinesis::Stream","Properties":{"StreamModeDetails":{"StreamMode":"ON_DEMAND"}}},
+"Bus":{"Type":"AWS::Events::EventBus","Properties":{"Name":{"Fn::Sub":"${AWS::StackName}-bus"}}}},
+"Outputs":{"Queue":{"Value":{"Ref":"Queue"}},"Table":{"Value":{"Ref":"Table"}},
+"Stream":{"Value":{"Fn::GetAtt":["Stream","Arn"]}},"Bus":{"Value":{"Ref":"Bus"}}}}`
 
-// A queue with messages and a table with items are not empty.
+// A queue with messages and a table with items are not empty. The broker removes the consumers and rules that bindings left
+// before it deletes a stream or a bus: AWS would delete neither, and nobody else could remove them.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
@@ -535,20 +750,7 @@ func TestHolds(t *testing.T) {
 	expect.Get(d.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: item}))(t)
 	refused("Table holds items")
 	expect.Get(d.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: table, Key: item}))(t)
-	r.gone(in)
-}
 
-const leftTemplate = `{"Resources":{"Stream":{"Type":"AWS::Kinesis::Stream","Properties":{"StreamModeDetails":{"StreamMode":"ON_DEMAND"}}},
-"Bus":{"Type":"AWS::Events::EventBus","Properties":{"Name":{"Fn::Sub":"${AWS::StackName}-bus"}}}},
-"Outputs":{"Stream":{"Value":{"Fn::GetAtt":["Stream","Arn"]}},"Bus":{"Value":{"Ref":"Bus"}}}}`
-
-// The broker removes the consumers and rules that bindings left before it deletes a stream or
-// a bus: AWS would delete neither, and nobody else could remove them.
-func TestLeftovers(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
-	in := r.made(plan.Settings{Offering: "jobs", Template: r.template(leftTemplate), OnDelete: plan.Empty}, `{}`)
-	s := r.stack(in)
 	k, e := kinesis.NewFromConfig(r.config), events.NewFromConfig(r.config)
 	stream, bus, name := aws.String(s.outputs["Stream"]), aws.String(s.outputs["Bus"]), aws.String("left")
 	expect.Get(k.RegisterStreamConsumer(t.Context(),

@@ -1,32 +1,47 @@
 package policytest_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
+	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
 )
 
-// with is a policy of one statement: effect, action and resource, then a condition as
-// JSON, which may be empty.
-func with(t testing.TB, effect, action, resource, condition string) iampolicy.Document {
-	t.Helper()
-	text := `{"Version":"2012-10-17","Statement":{"Effect":"` + effect + `","Action":"` + action + `","Resource":"` + resource +
-		`"`
+// with is a statement: effect, action and resource, then a condition as JSON, which may be empty.
+func with(effect, action, resource, condition string) string {
+	text := `{"Effect":"` + effect + `","Action":"` + action + `","Resource":"` + resource + `"`
 	if condition != "" {
 		text += `,"Condition":` + condition
 	}
-	return parse(t, text+"}}")
+	return text + "}"
 }
 
-func parse(t testing.TB, text string) iampolicy.Document {
+// document is a policy of statements.
+func document(t testing.TB, statements string) iampolicy.Document {
 	t.Helper()
-	d, err := iampolicy.Parse([]byte(text))
-	expect.OK(t, err)
-	return d
+	return expect.Get(iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[` + statements + `]}`)))(t)
+}
+
+// documents are policies, one for each statement.
+func documents(t testing.TB, statements string) (all []iampolicy.Document) {
+	t.Helper()
+	for _, s := range document(t, statements).Statement {
+		all = append(all, iampolicy.Document{Version: iampolicy.Version, Statement: []iampolicy.Statement{s}})
+	}
+	return all
 }
 
 const bucket = "arn:aws:s3:::box"
@@ -36,86 +51,62 @@ func TestAllows(t *testing.T) {
 		"aws:SecureTransport": {"true"}, "aws:PrincipalTag/team": {"a"}, "aws:username": {"a*"}, "aws:TagKeys": {"one", "two"},
 		"aws:SourceArn": {"arn:aws:sns:eu-central-1:111122223333:topic"},
 	}}
-	all := func(condition string) iampolicy.Document { return with(t, "Allow", "*", "*", condition) }
+	all := func(condition string) string { return with("Allow", "*", "*", condition) }
 	tests := map[string]struct {
-		reason     string
-		policies   []iampolicy.Document
-		boundaries [][]iampolicy.Document
-		want       bool
+		reason, policies string
+		boundary         string // empty for none
+		want             bool
 	}{
-		"Nothing": {"nothing is allowed by itself", nil, nil, false},
-		"Exact":   {"as it is", []iampolicy.Document{with(t, "Allow", "s3:GetObject", bucket+"/a/b", "")}, nil, true},
-		"Case": {"the case of actions does not count", []iampolicy.Document{with(t, "Allow", "S3:getobject", "*", "")},
-			nil, true},
-		"CaseOfNames": {"that of resources does", []iampolicy.Document{with(t, "Allow", "s3:*", "arn:aws:s3:::Box/*", "")}, nil,
-			false},
-		"Slashes": {"a star crosses slashes", []iampolicy.Document{with(t, "Allow", "s3:*", bucket+"/*", "")}, nil, true},
-		"One": {"a question mark is one letter", []iampolicy.Document{with(t, "Allow", "s3:*", bucket+"/?/b", "")}, nil,
-			true},
-		"OneOnly": {"and not two", []iampolicy.Document{with(t, "Allow", "s3:*", bucket+"/a?/b", "")}, nil, false},
-		"Stars":   {"several stars", []iampolicy.Document{with(t, "Allow", "s3:*", "arn:*:box*/*b", "")}, nil, true},
-		"Deny":    {"a denial counts more", []iampolicy.Document{all(""), with(t, "Deny", "s3:Get*", "*", "")}, nil, false},
-		"DenyOther": {"one of something else does not", []iampolicy.Document{all(""), with(t, "Deny", "s3:Put*", "*", "")}, nil,
-			true},
-		"Bounded": {"a boundary allows it too",
-			[]iampolicy.Document{all("")}, [][]iampolicy.Document{{with(t, "Allow", "s3:*", "*", "")}}, true},
-		"BeyondBounds": {"a boundary does not",
-			[]iampolicy.Document{all("")}, [][]iampolicy.Document{{with(t, "Allow", "sqs:*", "*", "")}}, false},
-		"BoundaryOnly": {"a boundary alone gives nothing", nil, [][]iampolicy.Document{{all("")}}, false},
-		"BoundaryDeny": {"a boundary may deny", []iampolicy.Document{all("")},
-			[][]iampolicy.Document{{all(""), with(t, "Deny", "s3:GetObject", "*", "")}}, false},
-		"NotAction": {"all but this", []iampolicy.Document{
-			parse(t, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","NotAction":"s3:Get*","Resource":"*"}]}`)}, nil,
-			false},
-		"NotResource": {"all but there", []iampolicy.Document{
-			all(""),
-			parse(t,
-				`{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"s3:*","NotResource":"arn:aws:s3:::box/c/*"}]}`)},
-			nil, false},
+		"Nothing":      {"nothing is allowed by itself", "", "", false},
+		"Exact":        {"as it is", with("Allow", "s3:GetObject", bucket+"/a/b", ""), "", true},
+		"Case":         {"the case of actions does not count", with("Allow", "S3:getobject", "*", ""), "", true},
+		"CaseOfNames":  {"that of resources does", with("Allow", "s3:*", "arn:aws:s3:::Box/*", ""), "", false},
+		"Slashes":      {"a star crosses slashes", with("Allow", "s3:*", bucket+"/*", ""), "", true},
+		"One":          {"a question mark is one letter", with("Allow", "s3:*", bucket+"/?/b", ""), "", true},
+		"OneOnly":      {"and not two", with("Allow", "s3:*", bucket+"/a?/b", ""), "", false},
+		"Stars":        {"several stars", with("Allow", "s3:*", "arn:*:box*/*b", ""), "", true},
+		"Deny":         {"a denial counts more", all("") + "," + with("Deny", "s3:Get*", "*", ""), "", false},
+		"DenyOther":    {"one of something else does not", all("") + "," + with("Deny", "s3:Put*", "*", ""), "", true},
+		"Bounded":      {"a boundary allows it too", all(""), with("Allow", "s3:*", "*", ""), true},
+		"BeyondBounds": {"a boundary does not", all(""), with("Allow", "sqs:*", "*", ""), false},
+		"BoundaryOnly": {"a boundary alone gives nothing", "", all(""), false},
+		"BoundaryDeny": {"a boundary may deny", all(""), all("") + "," + with("Deny", "s3:GetObject", "*", ""), false},
+		"NotAction":    {"all but this", `{"Effect":"Allow","NotAction":"s3:Get*","Resource":"*"}`, "", false},
+		"NotResource": {"all but there", all("") + "," + `{"Effect":"Deny","Action":"s3:*","NotResource":"arn:aws:s3:::box/c/*"}`,
+			"", false},
 
-		"Equals": {"a key has the value",
-			[]iampolicy.Document{all(`{"StringEquals":{"aws:principaltag/team":["b","a"]}}`)}, nil, true},
-		"EqualsNot": {"it has another", []iampolicy.Document{all(`{"StringEquals":{"aws:PrincipalTag/team":"b"}}`)}, nil,
-			false},
-		"Absent": {"a key that is not there", []iampolicy.Document{all(`{"StringEquals":{"aws:SourceVpc":"x"}}`)}, nil, false},
-		"IfExists": {"where that is all right",
-			[]iampolicy.Document{all(`{"StringEqualsIfExists":{"aws:SourceVpc":"x"}}`)}, nil, true},
-		"NotEqualsAbsent": {"is not the value either", []iampolicy.Document{all(`{"StringNotEquals":{"aws:SourceVpc":"x"}}`)},
-			nil, true},
-		"NotEquals": {"none of several",
-			[]iampolicy.Document{all(`{"StringNotEquals":{"aws:PrincipalTag/team":["b","a"]}}`)}, nil, false},
+		"Equals":          {"a key has the value", all(`{"StringEquals":{"aws:principaltag/team":["b","a"]}}`), "", true},
+		"EqualsNot":       {"it has another", all(`{"StringEquals":{"aws:PrincipalTag/team":"b"}}`), "", false},
+		"Absent":          {"a key that is not there", all(`{"StringEquals":{"aws:SourceVpc":"x"}}`), "", false},
+		"IfExists":        {"where that is all right", all(`{"StringEqualsIfExists":{"aws:SourceVpc":"x"}}`), "", true},
+		"NotEqualsAbsent": {"is not the value either", all(`{"StringNotEquals":{"aws:SourceVpc":"x"}}`), "", true},
+		"NotEquals":       {"none of several", all(`{"StringNotEquals":{"aws:PrincipalTag/team":["b","a"]}}`), "", false},
 		"Both": {"all conditions hold",
-			[]iampolicy.Document{all(`{"StringEquals":{"aws:PrincipalTag/team":"a"},"Bool":{"aws:SecureTransport":false}}`)}, nil,
-			false},
-		"Null":     {"a key is there", []iampolicy.Document{all(`{"Null":{"aws:PrincipalTag/team":"false"}}`)}, nil, true},
-		"NullTrue": {"a key is not there", []iampolicy.Document{all(`{"Null":{"aws:PrincipalTag/team":"true"}}`)}, nil, false},
-		"Like":     {"with a star", []iampolicy.Document{all(`{"StringLike":{"aws:SourceArn":"arn:aws:*:topic"}}`)}, nil, true},
-		"ArnLike": {"a star of an ARN ends at a colon",
-			[]iampolicy.Document{all(`{"ArnLike":{"aws:SourceArn":"arn:aws:*:topic"}}`)}, nil, false},
-		"ArnParts": {"part by part",
-			[]iampolicy.Document{all(`{"ArnLike":{"aws:SourceArn":"arn:aws:sns:*:111122223333:t*"}}`)}, nil, true},
-		"Any": {"one of several values",
-			[]iampolicy.Document{all(`{"ForAnyValue:StringEquals":{"aws:TagKeys":"two"}}`)}, nil, true},
-		"All": {"all of them", []iampolicy.Document{all(`{"ForAllValues:StringEquals":{"aws:TagKeys":"two"}}`)}, nil,
-			false},
-		"AnyAbsent": {"none there", []iampolicy.Document{all(`{"ForAnyValue:StringEquals":{"aws:Other":"two"}}`)}, nil, false},
-		"AllAbsent": {"none is there to break it",
-			[]iampolicy.Document{all(`{"ForAllValues:StringEquals":{"aws:Other":"two"}}`)}, nil, true},
+			all(`{"StringEquals":{"aws:PrincipalTag/team":"a"},"Bool":{"aws:SecureTransport":false}}`), "", false},
+		"Null":      {"a key is there", all(`{"Null":{"aws:PrincipalTag/team":"false"}}`), "", true},
+		"NullTrue":  {"a key is not there", all(`{"Null":{"aws:PrincipalTag/team":"true"}}`), "", false},
+		"Like":      {"with a star", all(`{"StringLike":{"aws:SourceArn":"arn:aws:*:topic"}}`), "", true},
+		"ArnLike":   {"a star of an ARN ends at a colon", all(`{"ArnLike":{"aws:SourceArn":"arn:aws:*:topic"}}`), "", false},
+		"ArnParts":  {"part by part", all(`{"ArnLike":{"aws:SourceArn":"arn:aws:sns:*:111122223333:t*"}}`), "", true},
+		"Any":       {"one of several values", all(`{"ForAnyValue:StringEquals":{"aws:TagKeys":"two"}}`), "", true},
+		"All":       {"all of them", all(`{"ForAllValues:StringEquals":{"aws:TagKeys":"two"}}`), "", false},
+		"AnyAbsent": {"none there", all(`{"ForAnyValue:StringEquals":{"aws:Other":"two"}}`), "", false},
+		"AllAbsent": {"none is there to break it", all(`{"ForAllValues:StringEquals":{"aws:Other":"two"}}`), "", true},
 
-		"Variable": {"what is in a variable",
-			[]iampolicy.Document{with(t, "Allow", "s3:*", bucket+"/${aws:PrincipalTag/team}/b", "")}, nil, true},
-		"VariableStar": {"is no pattern", []iampolicy.Document{with(t, "Allow", "s3:*", bucket+"/${aws:username}/b", "")}, nil,
-			false},
-		"VariableUnset": {"has no value", []iampolicy.Document{with(t, "Allow", "s3:*", bucket+"/${aws:userid}*", "")}, nil,
-			false},
-		"VariableElse": {"has another for that",
-			[]iampolicy.Document{with(t, "Allow", "s3:*", bucket+"/${aws:userid, 'a'}/b", "")}, nil, true},
-		"Letter": {"a star that is a letter", []iampolicy.Document{with(t, "Allow", "s3:*", bucket+"/${*}", "")}, nil, false},
+		"Variable":      {"what is in a variable", with("Allow", "s3:*", bucket+"/${aws:PrincipalTag/team}/b", ""), "", true},
+		"VariableStar":  {"is no pattern", with("Allow", "s3:*", bucket+"/${aws:username}/b", ""), "", false},
+		"VariableUnset": {"has no value", with("Allow", "s3:*", bucket+"/${aws:userid}*", ""), "", false},
+		"VariableElse":  {"has another for that", with("Allow", "s3:*", bucket+"/${aws:userid, 'a'}/b", ""), "", true},
+		"Letter":        {"a star that is a letter", with("Allow", "s3:*", bucket+"/${*}", ""), "", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			var bounds [][]iampolicy.Document
+			if test.boundary != "" {
+				bounds = append(bounds, documents(t, test.boundary))
+			}
 			expect.Same(t, fmt.Sprintf("%s: allowed", test.reason), test.want,
-				policytest.Allows(get, test.policies, test.boundaries...))
+				policytest.Allows(get, documents(t, test.policies), bounds...))
 		})
 	}
 }
@@ -130,7 +121,145 @@ func TestUnknownOperators(t *testing.T) {
 				}
 			}()
 			policytest.Allows(policytest.Request{Action: "s3:GetObject", Resource: bucket},
-				[]iampolicy.Document{with(t, "Allow", "*", "*", `{"`+operator+`":{"aws:SourceIp":"::1"}}`)})
+				documents(t, with("Allow", "*", "*", `{"`+operator+`":{"aws:SourceIp":"::1"}}`)))
 		}()
+	}
+}
+
+// An account is of an emulator that enforces policies, with a queue and a secret.
+type account struct {
+	config         aws.Config
+	queue, url     string // its ARN and its URL
+	secret, prefix string
+}
+
+func newAccount(t *testing.T) account {
+	t.Helper()
+	a := account{config: emulator.Enforcing(t), prefix: emulator.Name("policy")}
+	a.url = *expect.Get(sqs.NewFromConfig(a.config).CreateQueue(t.Context(),
+		&sqs.CreateQueueInput{QueueName: &a.prefix}))(t).QueueUrl
+	a.secret = *expect.Get(secretsmanager.NewFromConfig(a.config).CreateSecret(t.Context(),
+		&secretsmanager.CreateSecretInput{Name: &a.prefix, SecretString: aws.String("x")}))(t).ARN
+	a.queue = strings.Replace(strings.Split(a.secret, ":secret:")[0], "secretsmanager", "sqs", 1) + ":" + a.prefix
+	return a
+}
+
+// as is the account as a user sees it who has a policy, and a boundary unless it is
+// empty.
+func (a account) as(t *testing.T, name string, policy, boundary iampolicy.Document) aws.Config {
+	t.Helper()
+	root, text := iam.NewFromConfig(a.config), func(d iampolicy.Document) *string {
+		return aws.String(string(expect.Get(json.Marshal(d))(t)))
+	}
+	user := &iam.CreateUserInput{UserName: aws.String(a.prefix + "-" + name)}
+	if boundary.Statement != nil {
+		user.PermissionsBoundary = expect.Get(root.CreatePolicy(t.Context(),
+			&iam.CreatePolicyInput{PolicyName: user.UserName, PolicyDocument: text(boundary)}))(t).Policy.Arn
+	}
+	expect.Get(root.CreateUser(t.Context(), user))(t)
+	expect.Get(root.PutUserPolicy(t.Context(),
+		&iam.PutUserPolicyInput{UserName: user.UserName, PolicyName: aws.String("p"), PolicyDocument: text(policy)}))(t)
+	key := expect.Get(root.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: user.UserName}))(t).AccessKey
+	config := a.config
+	config.Credentials = credentials.NewStaticCredentialsProvider(*key.AccessKeyId, *key.SecretAccessKey, "")
+	return config
+}
+
+// The calls that are tried, each as the evaluator sees it.
+var calls = map[string]struct {
+	action string
+	on     func(a account) string
+	try    func(ctx context.Context, c aws.Config, a account) error
+}{
+	"send": {"sqs:SendMessage", func(a account) string { return a.queue },
+		func(ctx context.Context, c aws.Config, a account) error {
+			return expect.Err(sqs.NewFromConfig(c).SendMessage(ctx,
+				&sqs.SendMessageInput{QueueUrl: &a.url, MessageBody: aws.String("x")}))
+		}},
+	"look": {"sqs:GetQueueAttributes", func(a account) string { return a.queue },
+		func(ctx context.Context, c aws.Config, a account) error {
+			return expect.Err(sqs.NewFromConfig(c).GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &a.url}))
+		}},
+	"secret": {"secretsmanager:GetSecretValue", func(a account) string { return a.secret },
+		func(ctx context.Context, c aws.Config, a account) error {
+			return expect.Err(secretsmanager.NewFromConfig(c).GetSecretValue(ctx,
+				&secretsmanager.GetSecretValueInput{SecretId: &a.secret}))
+		}},
+	"users": {"iam:ListUsers", func(account) string { return "*" }, func(ctx context.Context, c aws.Config, _ account) error {
+		return expect.Err(iam.NewFromConfig(c).ListUsers(ctx, &iam.ListUsersInput{}))
+	}},
+}
+
+// The evaluator says of each call what an emulator does that enforces policies. What it
+// says beyond that, of conditions that no emulator knows, rests on the same code.
+func TestAsAnEmulatorEnforces(t *testing.T) {
+	a := newAccount(t)
+	region := map[string][]string{"aws:RequestedRegion": {a.config.Region}, "aws:SecureTransport": {"false"},
+		"aws:PrincipalType": {"User"}}
+	const all = `{"Effect":"Allow","Action":"*","Resource":"*"}`
+	allIf := func(condition string) string {
+		return `{"Effect":"Allow","Action":"*","Resource":"*","Condition":` +
+			strings.ReplaceAll(condition, "REGION", a.config.Region) + `}`
+	}
+	policies := map[string]struct{ policy, boundary string }{
+		"nothing":   {`{"Effect":"Deny","Action":"*","Resource":"*"}`, ""},
+		"all":       {all, ""},
+		"service":   {`{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`, ""},
+		"action":    {`{"Effect":"Allow","Action":["SQS:sendmessage"],"Resource":"QUEUE"}`, ""},
+		"start":     {`{"Effect":"Allow","Action":"s?s:Get*","Resource":"QUEUE*"}`, ""},
+		"other":     {`{"Effect":"Allow","Action":"sqs:*","Resource":"QUEUE-other"}`, ""},
+		"deny":      {all + `,{"Effect":"Deny","Action":"sqs:Send*","Resource":"*"}`, ""},
+		"notaction": {`{"Effect":"Allow","NotAction":["sqs:*","iam:*"],"Resource":"*"}`, ""},
+		"notthere":  {all + `,{"Effect":"Deny","Action":"secretsmanager:*","NotResource":"SECRET"}`, ""},
+		"elsewhere": {all + `,{"Effect":"Deny","Action":["secretsmanager:*","sqs:*"],"NotResource":"SECRET"}`, ""},
+		"region":    {allIf(`{"StringEquals":{"aws:RequestedRegion":["x","REGION"]}}`), ""},
+		"notregion": {allIf(`{"StringNotEquals":{"aws:RequestedRegion":["x","REGION"]}}`), ""},
+		"tls": {all +
+			`,{"Effect":"Deny","Action":"sqs:*","Resource":"*","Condition":{"Bool":{"aws:SecureTransport":"false"}}}`, ""},
+		"absent":   {allIf(`{"StringEquals":{"aws:SourceVpc":"x"}}`), ""},
+		"ifexists": {allIf(`{"StringEqualsIfExists":{"aws:SourceVpc":"x"}}`), ""},
+		"notabsent": {all + `,{"Effect":"Deny","Action":"*","Resource":"*","Condition":{"StringNotLike":{"aws:SourceVpc":"x*"}}}`,
+			""},
+		"null":    {allIf(`{"Null":{"aws:SourceVpc":"true"}}`), ""},
+		"two":     {allIf(`{"StringLike":{"aws:PrincipalType":"U*"},"Null":{"aws:SourceVpc":"false"}}`), ""},
+		"bounded": {all, `{"Effect":"Allow","Action":["sqs:SendMessage","iam:List*"],"Resource":"*"}`},
+		"bounds": {`{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`, all +
+			`,{"Effect":"Deny","Action":"sqs:Get*","Resource":"*"}`},
+		"alone": {`{"Effect":"Allow","Action":"sns:*","Resource":"*"}`, all},
+	}
+	allowed, refused := 0, 0
+	for name, p := range policies {
+		t.Run(name, func(t *testing.T) {
+			read := func(statements string) (d iampolicy.Document) {
+				if statements == "" {
+					return d
+				}
+				return document(t, strings.NewReplacer("QUEUE", a.queue, "SECRET", a.secret).Replace(statements))
+			}
+			policy, boundary := read(p.policy), read(p.boundary)
+			config := a.as(t, name, policy, boundary)
+			var boundaries [][]iampolicy.Document
+			if boundary.Statement != nil {
+				boundaries = append(boundaries, []iampolicy.Document{boundary})
+			}
+			for call, c := range calls {
+				want := policytest.Allows(policytest.Request{Action: c.action, Resource: c.on(a), Context: region},
+					[]iampolicy.Document{policy}, boundaries...)
+				err := c.try(t.Context(), config, a)
+				if err != nil && !awserr.Is(err, awserr.Denied) {
+					t.Fatalf("%s: %v", call, err)
+				}
+				if got := err == nil; got != want {
+					t.Errorf("%s: the emulator allows it: %t, the evaluator: %t", call, got, want)
+				} else if got {
+					allowed++
+				} else {
+					refused++
+				}
+			}
+		})
+	}
+	if allowed < 20 || refused < 20 {
+		t.Errorf("%d were allowed and %d refused: the test proves little", allowed, refused)
 	}
 }
