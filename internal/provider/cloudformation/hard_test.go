@@ -438,8 +438,7 @@ func TestTwoLives(t *testing.T) {
 	r.gone(anew)
 }
 
-// A plan that refuses looks before anything is touched; one that retains leaves the
-// thing, with a tag that says so, and no stack.
+// A plan that refuses looks before anything is touched; one that retains leaves the thing, with a tag that says so, and no stack.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
@@ -506,8 +505,7 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	expect.Says(t, "the log", said.String(), "has no mark", *bucket)
 }
 
-// A stack that was deleted by hand and got stuck leaves the resources that are to be retained:
-// they stay and are marked.
+// A stack that was deleted by hand and got stuck leaves the resources that are to be retained: they stay and are marked.
 func TestSparesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})

@@ -3,7 +3,6 @@ package policytest_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -52,61 +51,58 @@ func TestAllows(t *testing.T) {
 		"aws:SourceArn": {"arn:aws:sns:eu-central-1:111122223333:topic"},
 	}}
 	all := func(condition string) string { return with("Allow", "*", "*", condition) }
-	tests := map[string]struct {
+	for _, test := range []struct {
 		reason, policies string
 		boundary         string // empty for none
 		want             bool
 	}{
-		"Nothing":      {"nothing is allowed by itself", "", "", false},
-		"Exact":        {"as it is", with("Allow", "s3:GetObject", bucket+"/a/b", ""), "", true},
-		"Case":         {"the case of actions does not count", with("Allow", "S3:getobject", "*", ""), "", true},
-		"CaseOfNames":  {"that of resources does", with("Allow", "s3:*", "arn:aws:s3:::Box/*", ""), "", false},
-		"Slashes":      {"a star crosses slashes", with("Allow", "s3:*", bucket+"/*", ""), "", true},
-		"One":          {"a question mark is one letter", with("Allow", "s3:*", bucket+"/?/b", ""), "", true},
-		"OneOnly":      {"and not two", with("Allow", "s3:*", bucket+"/a?/b", ""), "", false},
-		"Stars":        {"several stars", with("Allow", "s3:*", "arn:*:box*/*b", ""), "", true},
-		"Deny":         {"a denial counts more", all("") + "," + with("Deny", "s3:Get*", "*", ""), "", false},
-		"DenyOther":    {"one of something else does not", all("") + "," + with("Deny", "s3:Put*", "*", ""), "", true},
-		"Bounded":      {"a boundary allows it too", all(""), with("Allow", "s3:*", "*", ""), true},
-		"BeyondBounds": {"a boundary does not", all(""), with("Allow", "sqs:*", "*", ""), false},
-		"BoundaryOnly": {"a boundary alone gives nothing", "", all(""), false},
-		"BoundaryDeny": {"a boundary may deny", all(""), all("") + "," + with("Deny", "s3:GetObject", "*", ""), false},
-		"NotAction":    {"all but this", `{"Effect":"Allow","NotAction":"s3:Get*","Resource":"*"}`, "", false},
-		"NotResource": {"all but there", all("") + "," + `{"Effect":"Deny","Action":"s3:*","NotResource":"arn:aws:s3:::box/c/*"}`,
-			"", false},
+		{"nothing is allowed by itself", "", "", false},
+		{"as it is", with("Allow", "s3:GetObject", bucket+"/a/b", ""), "", true},
+		{"the case of actions does not count", with("Allow", "S3:getobject", "*", ""), "", true},
+		{"that of resources does", with("Allow", "s3:*", "arn:aws:s3:::Box/*", ""), "", false},
+		{"a star crosses slashes", with("Allow", "s3:*", bucket+"/*", ""), "", true},
+		{"a question mark is one letter", with("Allow", "s3:*", bucket+"/?/b", ""), "", true},
+		{"and not two", with("Allow", "s3:*", bucket+"/a?/b", ""), "", false},
+		{"several stars", with("Allow", "s3:*", "arn:*:box*/*b", ""), "", true},
+		{"a denial counts more", all("") + "," + with("Deny", "s3:Get*", "*", ""), "", false},
+		{"one of something else does not", all("") + "," + with("Deny", "s3:Put*", "*", ""), "", true},
+		{"a boundary allows it too", all(""), with("Allow", "s3:*", "*", ""), true},
+		{"a boundary does not", all(""), with("Allow", "sqs:*", "*", ""), false},
+		{"a boundary alone gives nothing", "", all(""), false},
+		{"a boundary may deny", all(""), all("") + "," + with("Deny", "s3:GetObject", "*", ""), false},
+		{"all but this", `{"Effect":"Allow","NotAction":"s3:Get*","Resource":"*"}`, "", false},
+		{"all but there", all("") + "," + `{"Effect":"Deny","Action":"s3:*","NotResource":"arn:aws:s3:::box/c/*"}`, "", false},
 
-		"Equals":          {"a key has the value", all(`{"StringEquals":{"aws:principaltag/team":["b","a"]}}`), "", true},
-		"EqualsNot":       {"it has another", all(`{"StringEquals":{"aws:PrincipalTag/team":"b"}}`), "", false},
-		"Absent":          {"a key that is not there", all(`{"StringEquals":{"aws:SourceVpc":"x"}}`), "", false},
-		"IfExists":        {"where that is all right", all(`{"StringEqualsIfExists":{"aws:SourceVpc":"x"}}`), "", true},
-		"NotEqualsAbsent": {"is not the value either", all(`{"StringNotEquals":{"aws:SourceVpc":"x"}}`), "", true},
-		"NotEquals":       {"none of several", all(`{"StringNotEquals":{"aws:PrincipalTag/team":["b","a"]}}`), "", false},
-		"Both": {"all conditions hold",
+		{"a key has the value", all(`{"StringEquals":{"aws:principaltag/team":["b","a"]}}`), "", true},
+		{"it has another", all(`{"StringEquals":{"aws:PrincipalTag/team":"b"}}`), "", false},
+		{"a key that is not there", all(`{"StringEquals":{"aws:SourceVpc":"x"}}`), "", false},
+		{"where that is all right", all(`{"StringEqualsIfExists":{"aws:SourceVpc":"x"}}`), "", true},
+		{"is not the value either", all(`{"StringNotEquals":{"aws:SourceVpc":"x"}}`), "", true},
+		{"none of several", all(`{"StringNotEquals":{"aws:PrincipalTag/team":["b","a"]}}`), "", false},
+		{"all conditions hold",
 			all(`{"StringEquals":{"aws:PrincipalTag/team":"a"},"Bool":{"aws:SecureTransport":false}}`), "", false},
-		"Null":      {"a key is there", all(`{"Null":{"aws:PrincipalTag/team":"false"}}`), "", true},
-		"NullTrue":  {"a key is not there", all(`{"Null":{"aws:PrincipalTag/team":"true"}}`), "", false},
-		"Like":      {"with a star", all(`{"StringLike":{"aws:SourceArn":"arn:aws:*:topic"}}`), "", true},
-		"ArnLike":   {"a star of an ARN ends at a colon", all(`{"ArnLike":{"aws:SourceArn":"arn:aws:*:topic"}}`), "", false},
-		"ArnParts":  {"part by part", all(`{"ArnLike":{"aws:SourceArn":"arn:aws:sns:*:111122223333:t*"}}`), "", true},
-		"Any":       {"one of several values", all(`{"ForAnyValue:StringEquals":{"aws:TagKeys":"two"}}`), "", true},
-		"All":       {"all of them", all(`{"ForAllValues:StringEquals":{"aws:TagKeys":"two"}}`), "", false},
-		"AnyAbsent": {"none there", all(`{"ForAnyValue:StringEquals":{"aws:Other":"two"}}`), "", false},
-		"AllAbsent": {"none is there to break it", all(`{"ForAllValues:StringEquals":{"aws:Other":"two"}}`), "", true},
+		{"a key is there", all(`{"Null":{"aws:PrincipalTag/team":"false"}}`), "", true},
+		{"a key is not there", all(`{"Null":{"aws:PrincipalTag/team":"true"}}`), "", false},
+		{"with a star", all(`{"StringLike":{"aws:SourceArn":"arn:aws:*:topic"}}`), "", true},
+		{"a star of an ARN ends at a colon", all(`{"ArnLike":{"aws:SourceArn":"arn:aws:*:topic"}}`), "", false},
+		{"part by part", all(`{"ArnLike":{"aws:SourceArn":"arn:aws:sns:*:111122223333:t*"}}`), "", true},
+		{"one of several values", all(`{"ForAnyValue:StringEquals":{"aws:TagKeys":"two"}}`), "", true},
+		{"all of them", all(`{"ForAllValues:StringEquals":{"aws:TagKeys":"two"}}`), "", false},
+		{"none there", all(`{"ForAnyValue:StringEquals":{"aws:Other":"two"}}`), "", false},
+		{"none is there to break it", all(`{"ForAllValues:StringEquals":{"aws:Other":"two"}}`), "", true},
 
-		"Variable":      {"what is in a variable", with("Allow", "s3:*", bucket+"/${aws:PrincipalTag/team}/b", ""), "", true},
-		"VariableStar":  {"is no pattern", with("Allow", "s3:*", bucket+"/${aws:username}/b", ""), "", false},
-		"VariableUnset": {"has no value", with("Allow", "s3:*", bucket+"/${aws:userid}*", ""), "", false},
-		"VariableElse":  {"has another for that", with("Allow", "s3:*", bucket+"/${aws:userid, 'a'}/b", ""), "", true},
-		"Letter":        {"a star that is a letter", with("Allow", "s3:*", bucket+"/${*}", ""), "", false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
+		{"what is in a variable", with("Allow", "s3:*", bucket+"/${aws:PrincipalTag/team}/b", ""), "", true},
+		{"is no pattern", with("Allow", "s3:*", bucket+"/${aws:username}/b", ""), "", false},
+		{"has no value", with("Allow", "s3:*", bucket+"/${aws:userid}*", ""), "", false},
+		{"has another for that", with("Allow", "s3:*", bucket+"/${aws:userid, 'a'}/b", ""), "", true},
+		{"a star that is a letter", with("Allow", "s3:*", bucket+"/${*}", ""), "", false},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
 			var bounds [][]iampolicy.Document
 			if test.boundary != "" {
 				bounds = append(bounds, documents(t, test.boundary))
 			}
-			expect.Same(t, fmt.Sprintf("%s: allowed", test.reason), test.want,
-				policytest.Allows(get, documents(t, test.policies), bounds...))
+			expect.Same(t, "allowed", test.want, policytest.Allows(get, documents(t, test.policies), bounds...))
 		})
 	}
 }
@@ -144,8 +140,7 @@ func newAccount(t *testing.T) account {
 	return a
 }
 
-// as is the account as a user sees it who has a policy, and a boundary unless it is
-// empty.
+// as is the account as a user sees it who has a policy, and a boundary unless it is empty.
 func (a account) as(t *testing.T, name string, policy, boundary iampolicy.Document) aws.Config {
 	t.Helper()
 	root, text := iam.NewFromConfig(a.config), func(d iampolicy.Document) *string {

@@ -85,8 +85,7 @@ func TestAccessNeedsAnExternalID(t *testing.T) {
 	}
 }
 
-// However many targets a broker has, its rights fit into policies that IAM takes, and all
-// of them together say what one would.
+// However many targets a broker has, its rights fit into policies that IAM takes, and all of them together say what one would.
 func TestRightsInParts(t *testing.T) {
 	for _, targets := range []int{0, 4, 90} {
 		var o account.Options

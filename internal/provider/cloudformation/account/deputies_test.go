@@ -199,15 +199,15 @@ func (p prepared) deputies(t *testing.T, byTopic, byRule aws.Config, topic, bus 
 		return try{"at the cost of others", taken, called(sns.NewFromConfig(byTopic).Subscribe,
 			&sns.SubscribeInput{TopicArn: &topic, Protocol: &protocol, Endpoint: &endpoint})}
 	}
-	attempt(t, map[string]try{
-		"SMS": subscribe("sms", "+15555550100"), "Mail": subscribe("email", "b@example.com"), "Queue": subscribe("sqs", payroll),
-		"Publish": {"what it is for", true, called(sns.NewFromConfig(byTopic).Publish,
+	attempt(t, []try{
+		subscribe("sms", "+15555550100"), subscribe("email", "b@example.com"), subscribe("sqs", payroll),
+		{"what it is for", true, called(sns.NewFromConfig(byTopic).Publish,
 			&sns.PublishInput{TopicArn: &topic, Message: aws.String("x")})},
-		"Unsubscribe": {"what was subscribed", true, called(sns.NewFromConfig(byTopic).Unsubscribe,
+		{"what was subscribed", true, called(sns.NewFromConfig(byTopic).Unsubscribe,
 			&sns.UnsubscribeInput{SubscriptionArn: mine.SubscriptionArn})},
-		"Target": {"somebody's queue", taken, called(eventbridge.NewFromConfig(byRule).PutTargets, &eventbridge.PutTargetsInput{
+		{"somebody's queue", taken, called(eventbridge.NewFromConfig(byRule).PutTargets, &eventbridge.PutTargetsInput{
 			Rule: aws.String("r"), EventBusName: &bus, Targets: []eventtypes.Target{{Id: aws.String("1"), Arn: &payroll}}})},
-		"Rule": {"what it is for", true, called(eventbridge.NewFromConfig(byRule).DescribeRule,
+		{"what it is for", true, called(eventbridge.NewFromConfig(byRule).DescribeRule,
 			&eventbridge.DescribeRuleInput{Name: aws.String("r"), EventBusName: &bus})},
 	})
 }

@@ -38,8 +38,7 @@ func strangers(service string) (arns []string) {
 	return arns
 }
 
-// harmless are actions that touch nothing, or nothing that a stranger can name: the ARN
-// of a subscription ends in random letters.
+// harmless are actions that touch nothing, or nothing that a stranger can name: the ARN of a subscription ends in random letters.
 var harmless = []string{"kinesis:DescribeLimits", "secretsmanager:GetRandomPassword", "sns:Unsubscribe"}
 
 // Offerings that ship reach nothing outside of the broker's prefix: neither CloudFormation for

@@ -42,32 +42,31 @@ func TestTargetsOfAWSAreRead(t *testing.T) {
 func TestWrongTargetsAreRefused(t *testing.T) {
 	target := func(members string) string { return `{"targets": {"other": {` + members + `}}}` }
 	const role = `"role": "arn:aws:iam::210987654321:role/x", "external_id": "e-1"`
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
 		text string
 		want []string
 	}{
-		"NoFile":        {"/nowhere/targets.json", []string{"/nowhere/targets.json", "cannot be read"}},
-		"NoJSON":        {"{", []string{"TARGETS", "JSON as it should be"}},
-		"Two":           {"{} {}", []string{"something follows"}},
-		"UnknownMember": {target(`"acount": "210987654321"`), []string{"acount", `"external_id"`}},
-		"Name":          {`{"targets": {"Other One": {}}}`, []string{`"Other One"`, "lower-case"}},
-		"Account":       {target(`"account": "12", ` + role), []string{`target "other"`, `account is "12"`, "12 digits"}},
-		"Region":        {target(`"region": "Frankfurt"`), []string{`region is "Frankfurt"`}},
-		"Role": {target(`"role": "Administrator", "external_id": "e-1"`),
-			[]string{`role is "Administrator"`, "whole ARN"}},
-		"NoExternalID": {target(`"role": "arn:aws:iam::210987654321:role/x"`), []string{"without an external id"}},
-		"NoRole":       {target(`"account": "210987654321"`), []string{"account is given without a role"}},
-		"LoneID":       {target(`"external_id": "e-1"`), []string{"external_id is given without a role"}},
-		"OtherAccount": {target(`"account": "111111111111", ` + role), []string{"is of account 210987654321"}},
-		"VPC":          {target(`"vpc": "main"`), []string{`vpc is "main"`}},
-		"Subnet":       {target(`"subnets": ["a"]`), []string{`subnets is "a"`}},
-		"Network":      {target(`"cidrs": ["10.0.0.1/16"]`), []string{`cidrs has "10.0.0.1/16"`}},
-		"Own":          {`{"targets": {"default": {"region": "eu-west-1"}}}`, []string{"the broker itself works"}},
-		"Rule":         {`{"targets": {"other": {}}, "rules": [{"target": "othr"}]}`, []string{"rule 1", `mean "other"`}},
-		"RuleOfPlan":   {`{"rules": [{"plan": "s3", "target": "default"}]}`, []string{`plan "s3"`, "OFFERING/PLAN"}},
-		"All":          {`{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`, []string{`target "a"`, `target "b"`}},
+		{"/nowhere/targets.json", []string{"/nowhere/targets.json", "cannot be read"}},
+		{"{", []string{"TARGETS", "JSON as it should be"}},
+		{"{} {}", []string{"something follows"}},
+		{target(`"acount": "210987654321"`), []string{"acount", `"external_id"`}},
+		{`{"targets": {"Other One": {}}}`, []string{`"Other One"`, "lower-case"}},
+		{target(`"account": "12", ` + role), []string{`target "other"`, `account is "12"`, "12 digits"}},
+		{target(`"region": "Frankfurt"`), []string{`region is "Frankfurt"`}},
+		{target(`"role": "Administrator", "external_id": "e-1"`), []string{`role is "Administrator"`, "whole ARN"}},
+		{target(`"role": "arn:aws:iam::210987654321:role/x"`), []string{"without an external id"}},
+		{target(`"account": "210987654321"`), []string{"account is given without a role"}},
+		{target(`"external_id": "e-1"`), []string{"external_id is given without a role"}},
+		{target(`"account": "111111111111", ` + role), []string{"is of account 210987654321"}},
+		{target(`"vpc": "main"`), []string{`vpc is "main"`}},
+		{target(`"subnets": ["a"]`), []string{`subnets is "a"`}},
+		{target(`"cidrs": ["10.0.0.1/16"]`), []string{`cidrs has "10.0.0.1/16"`}},
+		{`{"targets": {"default": {"region": "eu-west-1"}}}`, []string{"the broker itself works"}},
+		{`{"targets": {"other": {}}, "rules": [{"target": "othr"}]}`, []string{"rule 1", `mean "other"`}},
+		{`{"rules": [{"plan": "s3", "target": "default"}]}`, []string{`plan "s3"`, "OFFERING/PLAN"}},
+		{`{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`, []string{`target "a"`, `target "b"`}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.text, func(t *testing.T) {
 			expect.Says(t, "the error", fmt.Sprint(expect.Err(ParseTargets("TARGETS", c.text))), c.want...)
 		})
 	}

@@ -2,11 +2,9 @@ package plan_test
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
@@ -16,25 +14,16 @@ import (
 
 func TestFill(t *testing.T) {
 	values := map[string]string{"Name": "queue", "AWS::Region": "eu-west-1", "Loop": "${Name}"}
-	for name, tc := range map[string]struct {
-		text, want string
-		fails      bool
-	}{
-		"Plain":        {text: "$5 {Name}", want: "$5 {Name}"},
-		"Values":       {text: "a ${Name}, b ${AWS::Region}/${Name}", want: "a queue, b eu-west-1/queue"},
-		"IAMsOwn":      {text: "${aws:username} ${*}${?}${$}", want: "${aws:username} ${*}${?}${$}"},
-		"NotReadAgain": {text: "${Loop}", want: "${Name}"},
-		"Unknown":      {text: "${Other}", fails: true},
-		"UnknownOfAWS": {text: "${AWS::StackName}", fails: true},
-		"Open":         {text: "${Name", fails: true},
-		"Empty":        {text: "${}", fails: true},
+	for text, want := range map[string]string{ // empty for a failure
+		"$5 {Name}": "$5 {Name}", "a ${Name}, b ${AWS::Region}/${Name}": "a queue, b eu-west-1/queue",
+		"${aws:username} ${*}${?}${$}": "${aws:username} ${*}${?}${$}", // IAM's own
+		"${Loop}":                      "${Name}",                      // it is not read again
+		"${Other}":                     "", "${AWS::StackName}": "", "${Name": "", "${}": "",
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := plan.Fill(tc.text, values)
-			if got != tc.want || (err != nil) != tc.fails {
-				t.Errorf("got %q and error %v, want %q", got, err, tc.want)
-			}
-		})
+		got, err := plan.Fill(text, values)
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("%s: got %q and error %v, want %q", text, got, err, want)
+		}
 	}
 	expect.Same(t, "names", []string{"Name", "AWS::Region"}, plan.Names("${Name}${aws:x}${AWS::Region} ${open"))
 }
@@ -52,33 +41,24 @@ func TestFillPolicy(t *testing.T) {
 	on := func(resource string) string {
 		return `{"Statement":[{"Action":"s3:GetObject","Effect":"Allow","Resource":` + resource + `}]}`
 	}
-	for name, tc := range map[string]struct {
-		reason, policy, value, want string
-		fails                       bool
-	}{
-		"Plain": {reason: "a value stands where its name was", policy: on(`["arn:aws:s3:::${V}/*", "x"]`), value: "bucket",
-			want: on(`["arn:aws:s3:::bucket/*","x"]`)},
-		"BreaksOut": {reason: "a quote does not end the text", policy: on(`"${V}"`), value: `x","Action":"*`,
-			want: on(`"x\",\"Action\":\"${*}"`)},
-		"Patterns": {reason: "a value is no pattern", policy: on(`"a${V}"`), value: "*?x", want: on(`"a${*}${?}x"`)},
-		"Variables": {reason: "a value is no variable of IAM", policy: on(`"${V}"`), value: "${aws:username}$",
-			want: on(`"${$}{aws:username}${$}"`)},
-		"IAMsOwn": {reason: "the plan's variables stay", policy: on(`"${aws:username}/${V}/${*}"`), value: "<&>",
-			want: on(`"${aws:username}/<&>/${*}"`)},
-		"Empty":   {reason: "what is empty could widen", policy: on(`"${V}*"`), fails: true},
-		"Unknown": {reason: "there is no such value", policy: on(`"${W}"`), value: "x", fails: true},
-		"InAName": {reason: "a value names no member", policy: `{"${V}":"x"}`, value: "Action", fails: true},
-		"NoJSON":  {reason: "a policy is JSON", policy: `{"Statement":`, value: "x", fails: true},
-		"Nothing": {reason: "a plan has a policy", value: "x", fails: true},
-		"NumbersStay": {reason: "numbers keep their digits", policy: `{"N":9007199254740993, "B":true}`, value: "x",
-			want: `{"B":true,"N":9007199254740993}`},
-		"WithoutSpace": {reason: "white space is left out", policy: "{\n\t\"A\": [ 1 ]\n}", value: "x", want: `{"A":[1]}`},
+	for _, c := range []struct{ reason, policy, value, want string }{
+		{"a value stands where its name was", on(`["arn:aws:s3:::${V}/*", "x"]`), "bucket", on(`["arn:aws:s3:::bucket/*","x"]`)},
+		{"a quote does not end the text", on(`"${V}"`), `x","Action":"*`, on(`"x\",\"Action\":\"${*}"`)},
+		{"a value is no pattern", on(`"a${V}"`), "*?x", on(`"a${*}${?}x"`)},
+		{"a value is no variable of IAM", on(`"${V}"`), "${aws:username}$", on(`"${$}{aws:username}${$}"`)},
+		{"the plan's variables stay", on(`"${aws:username}/${V}/${*}"`), "<&>", on(`"${aws:username}/<&>/${*}"`)},
+		{"what is empty could widen", on(`"${V}*"`), "", ""},
+		{"there is no such value", on(`"${W}"`), "x", ""},
+		{"a value names no member", `{"${V}":"x"}`, "Action", ""},
+		{"a policy is JSON", `{"Statement":`, "x", ""},
+		{"a plan has a policy", "", "x", ""},
+		{"numbers keep their digits", `{"N":9007199254740993, "B":true}`, "x", `{"B":true,"N":9007199254740993}`},
+		{"white space is left out", "{\n\t\"A\": [ 1 ]\n}", "x", `{"A":[1]}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := plan.FillPolicy(plan.User, json.RawMessage(tc.policy), map[string]string{"V": tc.value})
-			if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.fails {
-				t.Errorf("%s: error %v (-want +got):\n%s", tc.reason, err, diff)
-			}
+		t.Run(c.reason, func(t *testing.T) {
+			got, err := plan.FillPolicy(plan.User, json.RawMessage(c.policy), map[string]string{"V": c.value})
+			expect.Same(t, "the policy", c.want, got)
+			expect.Same(t, fmt.Sprintf("whether it fails (%v)", err), c.want == "", err != nil)
 		})
 	}
 }
@@ -88,25 +68,14 @@ func TestPolicySizes(t *testing.T) {
 		return json.RawMessage(`{"V":"` + strings.Repeat("x", bytes-len(`{"V":""}`)) + `"}`)
 	}
 	for kind, most := range map[plan.Principal]int{plan.User: 1964, plan.Role: 10156} {
-		if got := plan.PolicyLimit(kind); got != most {
-			t.Errorf("the policy of a %s may have %d bytes, want %d", kind, got, most)
-		}
-		if err := plan.CheckPolicySize(kind, long(most)); err != nil {
-			t.Errorf("a policy of %d bytes: %v", most, err)
-		}
-		if err := plan.CheckPolicySize(kind, long(most+1)); !errors.Is(err, plan.ErrPolicyTooLong) {
-			t.Errorf("a policy of one byte more: %v, want %v", err, plan.ErrPolicyTooLong)
-		}
+		expect.Same(t, fmt.Sprintf("the bytes that the policy of a %s may have", kind), most, plan.PolicyLimit(kind))
+		expect.Fails(t, "a policy of so many", nil, plan.CheckPolicySize(kind, long(most)))
+		expect.Fails(t, "a policy of one byte more", plan.ErrPolicyTooLong, plan.CheckPolicySize(kind, long(most+1)))
 	}
 	// A value is as long as an ARN may be.
-	ten := json.RawMessage(`{"V":"` + strings.Repeat("${Arn}", 10) + `"}`)
-	if err := plan.CheckPolicySize("", ten); err != nil {
-		t.Errorf("ten values: %v", err)
-	}
-	ten = json.RawMessage(`{"V":"` + strings.Repeat("${Arn}", 20) + `"}`)
-	if err := plan.CheckPolicySize("", ten); !errors.Is(err, plan.ErrPolicyTooLong) {
-		t.Errorf("twenty values: %v, want %v", err, plan.ErrPolicyTooLong)
-	}
+	arns := func(n int) json.RawMessage { return json.RawMessage(`{"V":"` + strings.Repeat("${Arn}", n) + `"}`) }
+	expect.Fails(t, "ten values", nil, plan.CheckPolicySize("", arns(10)))
+	expect.Fails(t, "twenty values", plan.ErrPolicyTooLong, plan.CheckPolicySize("", arns(20)))
 }
 
 // CloudFormation compares texts: no number has an exponent, whether an order gives it or the settings

@@ -245,33 +245,31 @@ func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
 
 // A failure tells the user no more than to whom to turn, and the operator what to do; nothing is left of it that opens.
 func TestFailures(t *testing.T) {
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		reason, logs string
 		spoil        func(b *bench)
 	}{
-		"Full": {"an account has room for some users", "is full", func(b *bench) {
+		{"an account has room for some users", "is full", func(b *bench) {
 			b.fake.Quota = 1
 			b.fake.Plant(plan.User, "x", "/", provider.Tags{})
 		}},
-		"FullUnsaid": {"an account may not tell how full it is", "limits of IAM",
-			func(b *bench) { b.fails("Create", said("LimitExceeded")) }},
-		"Denied": {"the broker lacks a right", "lacks a right", func(b *bench) { b.fails("Create", said("AccessDenied")) }},
-		"Mistaken": {"IAM refuses the policy", "correct the offering",
+		{"an account may not tell how full it is", "limits of IAM", func(b *bench) { b.fails("Create", said("LimitExceeded")) }},
+		{"the broker lacks a right", "lacks a right", func(b *bench) { b.fails("Create", said("AccessDenied")) }},
+		{"IAM refuses the policy", "correct the offering",
 			func(b *bench) { b.fails("PutPolicy", said("MalformedPolicyDocument")) }},
-		"TooLong":      {"a policy has a size", "too long", func(b *bench) { b.v["Arn"] = strings.Repeat("x", 2000) }},
-		"NoValue":      {"an output is missing", "no value", func(b *bench) { delete(b.v, "Arn") }},
-		"NoCredential": {"an output is missing", "no value", func(b *bench) { b.m.Credentials["x"] = "${Other}" }},
-		"Anybody": {"a role is not for everybody", "one by one",
-			func(b *bench) { b.m.Principal, b.m.Assume = plan.Role, []string{"*"} }},
-		"Nobody": {"a role is for somebody", "names nobody", func(b *bench) { b.m.Principal, b.m.Assume = plan.Role, nil }},
+		{"a policy has a size", "too long", func(b *bench) { b.v["Arn"] = strings.Repeat("x", 2000) }},
+		{"an output is missing", "no value", func(b *bench) { delete(b.v, "Arn") }},
+		{"an output is missing", "no value", func(b *bench) { b.m.Credentials["x"] = "${Other}" }},
+		{"a role is not for everybody", "one by one", func(b *bench) { b.m.Principal, b.m.Assume = plan.Role, []string{"*"} }},
+		{"a role is for somebody", "names nobody", func(b *bench) { b.m.Principal, b.m.Assume = plan.Role, nil }},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.reason, func(t *testing.T) {
 			b := newBench(t, "")
 			tc.spoil(b)
 			of := b.first()
 			_, f := b.bind(&of)
 			if f == nil || !strings.Contains(f.Message, "Tell the operator") || strings.Contains(f.Message, "arn:") {
-				t.Fatalf("%s: failure %v", tc.reason, f)
+				t.Fatalf("failure %v", f)
 			}
 			expect.Says(t, "the log", b.log.String(), tc.logs)
 			if n := b.fake.Secrets(scope.Path()); n > 0 {
@@ -433,8 +431,7 @@ func TestQuarantineRemembers(t *testing.T) {
 	expect.Same(t, "keys, before and after", keys, expect.Get(b.IAM.Keys(t.Context(), b.name(of)))(t))
 }
 
-// Each call of a rewrite, a quarantine and a release goes wrong once, in each way:
-// called again, they end as if none had.
+// Each call of a rewrite, a quarantine and a release goes wrong once, in each way: called again, they end as if none had.
 func TestCallsGoWrong(t *testing.T) {
 	for _, fault := range []providertest.Fault{providertest.Refused, providertest.Lost, providertest.Killed, providertest.Late} {
 		for n, struck := 1, true; struck; n++ {
@@ -525,8 +522,7 @@ func TestTagsAreReadAtAFixedRate(t *testing.T) {
 	}
 }
 
-// A synchronous bind ends in the time that a platform waits, as long as AWS refuses the
-// new key no longer than the guide says.
+// A synchronous bind ends in the time that a platform waits, as long as AWS refuses the new key no longer than the guide says.
 func TestSynchronousBindsEndInTime(t *testing.T) {
 	const promised = 8 * time.Second
 	b := newBench(t, plan.User)

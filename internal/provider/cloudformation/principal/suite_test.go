@@ -205,9 +205,6 @@ func TestSound(t *testing.T) {
 		"Synchronous/LateCalls")
 }
 
-// The race detector needs the one case that has several callers.
-func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory(plan.User, "")) }
-
 func TestRolesAreSound(t *testing.T) { providertest.RunOnce(t, factory(plan.Role, "")) }
 
 // mutated is a client with a fault, which stands for a Keeper that does without what the client does.

@@ -61,10 +61,3 @@ func TestManyReferences(t *testing.T) {
 		t.Errorf("its shape: %s", m.Shape)
 	}
 }
-
-func BenchmarkCheck(b *testing.B) {
-	checked := queue()
-	for b.Loop() {
-		expect.Get(template.Check(checked))(b)
-	}
-}
