@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,15 +35,18 @@ import (
 
 const accountID = "000000000000" // MiniStack's own
 
+// allowing is a policy that allows actions on a resource.
+func allowing(resource string, actions ...string) json.RawMessage {
+	return fmt.Appendf(nil, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["%s"],"Resource":%q}]}`,
+		strings.Join(actions, `","`), resource)
+}
+
 // onAWS is a bench over an emulated account, with a scope of its own.
 func onAWS(t *testing.T, cfg aws.Config, m plan.Settings) *bench {
 	b := &bench{t: t, clock: providertest.NewClock(time.Now()), m: m}
 	boundary := emulator.Name("boundary")
-	made := expect.Get(iam.NewFromConfig(cfg).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
-		PolicyName: &boundary,
-		PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:*","s3:*"],` +
-			`"Resource":"*"}]}`),
-	}))(t)
+	made := expect.Get(iam.NewFromConfig(cfg).CreatePolicy(t.Context(),
+		&iam.CreatePolicyInput{PolicyName: &boundary, PolicyDocument: aws.String(string(allowing("*", "sqs:*", "s3:*")))}))(t)
 	b.Keeper = &principal.Keeper{
 		IAM: principal.NewIAM(cfg), Prover: principal.NewProver(cfg, time.Now), Scope: plan.ScopeOf(boundary), Broker: "broker-1",
 		Now: b.clock.Now, Log: slog.New(slog.NewTextHandler(&b.log, nil)), Reads: rate.NewLimiter(rate.Inf, 1),
@@ -76,13 +80,10 @@ func text(g *provider.Grant, name string) string { s, _ := g.Credentials[name].(
 func queuePlan() plan.Settings {
 	return plan.Settings{
 		Format: plan.Format, Offering: "sqs", Principal: plan.User, Credentials: map[string]string{"queue_url": "${QueueUrl}"},
-		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
-			`"Action":["sqs:SendMessage","sqs:GetQueueAttributes"],"Resource":"${QueueArn}"}]}`),
-		Proof: &plan.Proof{
-			Service: "sqs", Body: `{"QueueUrl":"${QueueUrl}","AttributeNames":["QueueArn"]}`,
-			Headers: map[string]string{"Content-Type": "application/x-amz-json-1.0",
-				"X-Amz-Target": "AmazonSQS.GetQueueAttributes"},
-		},
+		Policy: allowing("${QueueArn}", "sqs:SendMessage", "sqs:GetQueueAttributes"),
+		Proof: &plan.Proof{Service: "sqs", Body: `{"QueueUrl":"${QueueUrl}","AttributeNames":["QueueArn"]}`,
+			Headers: map[string]string{
+				"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.GetQueueAttributes"}},
 	}
 }
 
@@ -96,12 +97,10 @@ func newQueue(t *testing.T, cfg aws.Config) map[string]string {
 	}
 }
 
-// send reports how AWS takes a message by the credentials of a grant.
-func send(t *testing.T, cfg aws.Config, g *provider.Grant, queue string) awserr.Class {
-	t.Helper()
-	c := sqs.NewFromConfig(as(cfg, text(g, "access_key_id"), text(g, "secret_access_key"), ""))
-	_, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("hello")})
-	return awserr.Of(err)
+// send reports how AWS takes a message.
+func send(t *testing.T, by aws.Config, queue map[string]string) awserr.Class {
+	return awserr.Of(expect.Err(sqs.NewFromConfig(by).SendMessage(t.Context(),
+		&sqs.SendMessageInput{QueueUrl: aws.String(queue["QueueUrl"]), MessageBody: aws.String("hello")})))
 }
 
 func TestUsersOnMiniStack(t *testing.T) {
@@ -115,7 +114,8 @@ func TestUsersOnMiniStack(t *testing.T) {
 		[2]string{text(g, "queue_url"), text(g, "region")})
 	check := func(when string, g *provider.Grant, queue map[string]string, want awserr.Class) {
 		t.Helper()
-		expect.Same(t, when+": a message is", want, send(t, cfg, g, queue["QueueUrl"]))
+		by := as(cfg, text(g, "access_key_id"), text(g, "secret_access_key"), "")
+		expect.Same(t, when+": a message is", want, send(t, by, queue))
 	}
 	check("bound", g, mine, awserr.None)
 	check("another's queue", g, theirs, awserr.Denied)
@@ -156,7 +156,7 @@ func TestProofsGoThroughThePolicy(t *testing.T) {
 	expect.Get(c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}))(t)
 	b := onAWS(t, cfg, plan.Settings{
 		Format: plan.Format, Offering: "s3", Credentials: map[string]string{"bucket": "${BucketName}"},
-		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}]}`),
+		Policy: allowing("*", "s3:GetObject"),
 		Proof:  &plan.Proof{Service: "s3", Method: "GET", Path: "/${BucketName}?list-type=2&max-keys=1"},
 	})
 	b.v = map[string]string{"BucketName": bucket, plan.ValueRegion: cfg.Region}
@@ -169,8 +169,7 @@ func TestProofsGoThroughThePolicy(t *testing.T) {
 		b.clock.Advance(time.Minute)
 	}
 	expect.Says(t, "the log", b.log.String(), "AccessDenied")
-	b.m.Policy = json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:ListBucket",` +
-		`"Resource":"arn:aws:s3:::${BucketName}"}]}`)
+	b.m.Policy = allowing("arn:aws:s3:::${BucketName}", "s3:ListBucket")
 	b.rewrite(of)
 	g := b.mustBind(&of)
 	cfg = as(cfg, text(g, "access_key_id"), text(g, "secret_access_key"), "")
@@ -193,23 +192,16 @@ func TestRolesOnMiniStack(t *testing.T) {
 	theirs := newQueue(t, cfg)
 	before := listing(t, cfg)
 	of, g := b.bound(1)
-	assume := func(externalID string) (*sqs.Client, error) {
-		out, err := sts.NewFromConfig(cfg).AssumeRole(t.Context(), &sts.AssumeRoleInput{
-			RoleArn: aws.String(text(g, "role_arn")), RoleSessionName: aws.String("test"), ExternalId: &externalID,
-		})
-		if err != nil {
-			return nil, err
-		}
-		return sqs.NewFromConfig(as(cfg, *out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey,
-			*out.Credentials.SessionToken)), nil
+	assume := func(externalID string) (*sts.AssumeRoleOutput, error) {
+		return sts.NewFromConfig(cfg).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+			RoleArn: aws.String(text(g, "role_arn")), RoleSessionName: aws.String("test"), ExternalId: &externalID})
 	}
-	session := expect.Get(assume(text(g, "external_id")))(t, "assuming the role")
+	key := expect.Get(assume(text(g, "external_id")))(t, "assuming the role").Credentials
+	session := as(cfg, *key.AccessKeyId, *key.SecretAccessKey, *key.SessionToken)
 	check := func(when string, queue map[string]string, want ...awserr.Class) {
 		t.Helper()
-		url := queue["QueueUrl"]
-		_, err := session.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("hello")})
-		if got := awserr.Of(err); !slices.Contains(want, got) {
-			t.Errorf("%s: a message is %q, want %q: %v", when, got, want, err)
+		if got := send(t, session, queue); !slices.Contains(want, got) {
+			t.Errorf("%s: a message is %q, want %q", when, got, want)
 		}
 	}
 	check("bound", b.v, awserr.None)
@@ -282,7 +274,7 @@ func TestTheBrokersRightsSuffice(t *testing.T) {
 		b.m.Principal = kind
 		of := b.binding("binding-1", fmt.Sprint("operation-", n))
 		b.mustBind(&of)
-		b.m.Policy = json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sqs:*","Resource":"${QueueArn}"}]}`)
+		b.m.Policy = allowing("${QueueArn}", "sqs:*")
 		b.m.Assume = append(b.m.Assume, "arn:aws:iam::"+accountID+":root")
 		b.rewrite(of)
 		h := provider.Holding{Name: b.name(of), Tags: provider.BindingTagsOf(of)}
