@@ -44,7 +44,6 @@ type real struct {
 	config aws.Config
 	scope  plan.Scope
 	files  map[string][]byte
-	ops    int
 }
 
 func newReal(t testing.TB, o Options) *real {
@@ -53,9 +52,8 @@ func newReal(t testing.TB, o Options) *real {
 	if o.Config.Region == "" {
 		o.Config = emulator.Config(t)
 	}
-	o.Broker = emulator.Name("broker")
+	o.Broker, o.Now = emulator.Name("broker"), time.Now
 	o.Scope = plan.ScopeOf(o.Broker)
-	o.Now = time.Now
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	o.File = func(digest string) ([]byte, bool) { body, ok := r.files[digest]; return body, ok }
 	r.Provider, r.config, r.scope = New(o), o.Config, o.Scope
@@ -63,6 +61,13 @@ func newReal(t testing.TB, o Options) *real {
 		r.bucket(emulator.Config(t), "000000000000") // by calls that do not fail
 	}
 	return r
+}
+
+// beside is a real of a test that runs beside others.
+func beside(t *testing.T) *real {
+	t.Helper()
+	t.Parallel()
+	return newReal(t, Options{})
 }
 
 // buckets are those that a config leads to.
@@ -85,7 +90,6 @@ func (r *real) template(body string) string {
 }
 
 func (r *real) operation(kind operation.Kind) provider.Operation {
-	r.ops++
 	return provider.Operation{ID: emulator.Name("op"), Kind: kind, Started: time.Now().UTC()}
 }
 
@@ -307,8 +311,7 @@ func (r *real) gone(in provider.Instance) {
 
 // A failed creation says why in words for a developer, and leaves nothing; its repetition says the same.
 func TestCreateFails(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	in := r.instance(r.probing(), `{"do":"create=fail"}`)
 	f := r.run(&in, r.Provision)
 	blames(t, f, "Probe")
@@ -330,8 +333,7 @@ func TestUpdateFails(t *testing.T) {
 		status string
 	}{"update=bad": {true, updateRolledBack}, "update=fail": {false, updateRollbackFailed}} {
 		t.Run(do, func(t *testing.T) {
-			t.Parallel()
-			r := newReal(t, Options{})
+			r := beside(t)
 			in := r.made(r.probing(), `{}`)
 			u := r.update(in, `{"do":"`+do+`"}`)
 			f := r.run(&u, r.Update)
@@ -354,8 +356,7 @@ func TestUpdateFails(t *testing.T) {
 
 // An update that takes too long is stopped, and leaves the instance as it was.
 func TestUpdateIsStopped(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	m := r.probing()
 	m.Template = r.template(strings.Replace(probeTemplate, `"Resources":{`,
 		`"Resources":{"Last":{"Type":"Custom::Probe","DependsOn":"Probe",
@@ -379,8 +380,7 @@ func TestUpdateIsStopped(t *testing.T) {
 	if all := r.sweep(); len(all) != 1 || all[0].PlanID != in.PlanID {
 		t.Errorf("undone, and the inventory has %+v", all)
 	}
-	in.State = u.State
-	r.gone(in)
+	r.gone(u)
 }
 
 // A deletion during a creation and during an update comes to its end.
@@ -388,8 +388,7 @@ func TestDeleteOvertakes(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]string{"Create": `{"do":"create=2"}`, "Update": `{"do":"update=2"}`} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newReal(t, Options{})
+			r := beside(t)
 			var in provider.Instance
 			if name == "Create" {
 				in = r.instance(r.probing(), do)
@@ -407,8 +406,7 @@ func TestDeleteOvertakes(t *testing.T) {
 
 // A deletion that fails is tried again and then given up, with a reason.
 func TestDeleteFails(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	in := r.made(r.probing(), `{"do":"delete=fail"}`)
 	d := r.next(in, operation.Deprovision)
 	f := r.run(&d, r.Deprovision)
@@ -420,8 +418,7 @@ func TestDeleteFails(t *testing.T) {
 
 // Two lives of an id have stacks of their own; one whose record is gone is found by its name.
 func TestTwoLives(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	in := r.made(bucketPlan(r), `{}`)
 	anew := r.instance(bucketPlan(r), `{}`)
 	anew.ID = in.ID
@@ -440,8 +437,7 @@ func TestTwoLives(t *testing.T) {
 
 // A plan that refuses looks before anything is touched; one that retains leaves the thing, with a tag that says so, and no stack.
 func TestRules(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	c := r.buckets(r.config)
 	m := bucketPlan(r)
 	m.OnDelete = plan.Refuse
@@ -479,8 +475,7 @@ func marked(t *testing.T, c *s3.Client, bucket *string) {
 // A retained thing is marked although its tags do not say any more whose it is, or nothing
 // finds it by them yet. The log names a thing that cannot be marked.
 func TestMarksWhatHasLostItsTags(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	stood := r.stack(r.made(bucketPlan(r), `{}`))
 	bucket := aws.String(stood.outputs["BucketName"])
 	c := r.buckets(r.config)
@@ -507,8 +502,7 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 
 // A stack that was deleted by hand and got stuck leaves the resources that are to be retained: they stay and are marked.
 func TestSparesWhatIsLeft(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	m := r.probing()
 	m.OnDelete = plan.Retain
 	in := r.made(m, `{"do":"delete=fail"}`)
@@ -554,8 +548,7 @@ func TestFaultsOfAWS(t *testing.T) {
 				if s := r.stack(in); s.outputs["Note"] != "two" {
 					t.Errorf("%s at call %d: updated to %v", fault, n, s.outputs)
 				}
-				in.State = u.State
-				r.gone(in)
+				r.gone(u)
 				if len(p.Met()) == 0 {
 					return
 				}
@@ -633,8 +626,7 @@ const joinedTemplate = `{"Parameters":{"A":{"Type":"String"},"B":{"Type":"String
 // A value of a user or of a platform could have CloudFormation read out a secret, alone or
 // joined by a template. The broker refuses it where the emulator does not.
 func TestNoSecretsByValues(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	name, secret := emulator.Name("secret"), emulator.Name("canary")
 	c := ssm.NewFromConfig(r.config)
 	kept := &ssm.PutParameterInput{Name: &name, Value: &secret, Type: ssmtypes.ParameterTypeString}
@@ -683,8 +675,7 @@ func (r *real) tells(stack, secret string) bool {
 // A bucket is made, updated, and removed with the versions that it holds. Its template is too long for a call: it is read from
 // the bucket of templates. A stack that somebody has only planned, in our name and with our tags, gives way.
 func TestLongTemplate(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	m := bucketPlan(r)
 	m.Template = r.template(strings.Replace(bucketTemplate, `{"Parameters"`,
 		`{"Metadata":{"Long":"`+strings.Repeat("x", inline)+`"},"Parameters"`, 1))
@@ -713,8 +704,7 @@ func TestLongTemplate(t *testing.T) {
 	u.Former = snapshotOf(m)
 	r.must(&u, r.Update)
 	expect.Same(t, "the note, updated", "two", r.stack(in).outputs["Note"])
-	in.State = u.State
-	r.gone(in)
+	r.gone(u)
 }
 
 const heldTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"},"Table":{"Type":"AWS::DynamoDB::Table","Properties":{
@@ -728,8 +718,7 @@ const heldTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"},"Table":{
 // A queue with messages and a table with items are not empty. The broker removes the consumers and rules that bindings left
 // before it deletes a stream or a bus: AWS would delete neither, and nobody else could remove them.
 func TestHolds(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	in := r.made(plan.Settings{Offering: "jobs", Template: r.template(heldTemplate), OnDelete: plan.Refuse}, `{}`)
 	s := r.stack(in)
 	refused := func(want string) {
@@ -773,8 +762,7 @@ func TestHolds(t *testing.T) {
 
 // A plan finds a resource that exists already by its export and by its tag.
 func TestFindsExisting(t *testing.T) {
-	t.Parallel()
-	r := newReal(t, Options{})
+	r := beside(t)
 	name := emulator.Name("existing")
 	q := sqs.NewFromConfig(r.config)
 	expect.Get(q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Tags: map[string]string{"team": name}}))(t)
