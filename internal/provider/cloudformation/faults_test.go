@@ -437,25 +437,6 @@ func (b *bench) changes() string {
 	return strings.Join(made, " ")
 }
 
-// A deletion during an update has the update end first; one during a creation does not wait.
-func TestOvertakes(t *testing.T) {
-	for kind, want := range map[operation.Kind]string{operation.Update: "cancel delete", operation.Provision: "delete"} {
-		b := newBench(t)
-		in := b.instance(kind)
-		verb := b.Provision
-		if kind == operation.Update {
-			in, verb = b.noted(kind), b.Update
-		}
-		for b.stack() == nil || !busy(b.stack().status) {
-			providertest.Keep(&in, expect.Get(verb(t.Context(), in))(t), nil)
-		}
-		d := b.then(in, operation.Deprovision)
-		if _, f := b.drive(&d); f != nil || b.changes() != want || b.stack() != nil {
-			t.Errorf("during %s: failure %v after %s", kind, f, b.changes())
-		}
-	}
-}
-
 // The deletion of a former life goes by that life's plan, also when its record is lost: a life
 // with another plan empties nothing that was to be retained.
 func TestFormerKeepsItsRule(t *testing.T) {

@@ -1,7 +1,7 @@
 // Package principaltest is a fake of AWS IAM for tests of whoever keeps principals. It
 // does what no emulator here shows: a user has two keys at most, and its policies a
 // size; a new key is refused for a while, and then accepted here and refused there;
-// lists are late; what hangs on a principal goes first; an account is full one day;
+// lists are late; keys and policies of a principal go first; an account is full one day;
 // nothing is made without a boundary.
 package principaltest
 
@@ -71,7 +71,6 @@ type entity struct {
 	created, gone time.Time
 	policies      map[string]string
 	keys          []*key
-	hanging       []string
 }
 
 type key struct {
@@ -172,32 +171,11 @@ func (f *Fake) Plant(kind plan.Principal, name, path string, tags provider.Tags)
 		policies: map[string]string{}}
 }
 
-// Hang hangs something on a principal, as somebody else may.
-func (f *Fake) Hang(kind plan.Principal, name, what string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.standing[kind][name].hanging = append(f.standing[kind][name].hanging, what)
-}
-
-// AddKey gives a user a key that nobody records, and DropKeys takes all of its keys.
+// AddKey gives a user a key that nobody records.
 func (f *Fake) AddKey(user string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.add(f.standing[plan.User][user])
-}
-
-// DropKeys takes all keys of a user.
-func (f *Fake) DropKeys(user string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.standing[plan.User][user].keys = nil
-}
-
-// SetPolicy overwrites the policy of a principal, as somebody else may.
-func (f *Fake) SetPolicy(kind plan.Principal, name, policy, document string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.standing[kind][name].policies[policy] = document
 }
 
 func labels(all []label.Label) map[string]string {
@@ -404,7 +382,7 @@ func (c *Client) DropTags(ctx context.Context, kind plan.Principal, name string,
 // Delete implements principal.Principals.
 func (c *Client) Delete(ctx context.Context, kind plan.Principal, name string) error {
 	return c.on(ctx, "Delete", kind, name, func(f *Fake, e *entity) error {
-		if len(e.keys)+len(e.policies)+len(e.hanging) > 0 {
+		if len(e.keys)+len(e.policies) > 0 {
 			return said("DeleteConflict", "Cannot delete entity, must remove what hangs on it first.")
 		}
 		delete(f.standing[kind], name)

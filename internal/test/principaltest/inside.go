@@ -65,19 +65,11 @@ func (c *Client) DeletePolicy(ctx context.Context, kind plan.Principal, name, po
 
 // Attachments implements principal.Policies.
 func (c *Client) Attachments(ctx context.Context, kind plan.Principal, name string) (all []principal.Attachment, err error) {
-	attach := func(what string, off func(e *entity)) {
-		all = append(all, principal.Attachment{Name: what, Detach: func(ctx context.Context) error {
-			return c.on(ctx, "Detach", kind, name, func(_ *Fake, e *entity) error { off(e); return nil })
-		}})
-	}
 	err = c.on(ctx, "Attachments", kind, name, func(_ *Fake, e *entity) error {
-		for _, what := range e.hanging {
-			attach(what, func(e *entity) {
-				e.hanging = slices.DeleteFunc(e.hanging, func(other string) bool { return other == what })
-			})
-		}
 		for policy := range e.policies {
-			attach("policy "+policy, func(e *entity) { delete(e.policies, policy) })
+			all = append(all, principal.Attachment{Name: "policy " + policy, Detach: func(ctx context.Context) error {
+				return c.on(ctx, "Detach", kind, name, func(_ *Fake, e *entity) error { delete(e.policies, policy); return nil })
+			}})
 		}
 		return nil
 	})

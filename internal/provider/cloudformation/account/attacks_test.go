@@ -48,11 +48,17 @@ const (
 	user        = iamARN + "user/longshore/abcdefgh/" + hash + "/" + hash + "/longshore-abcdefgh-b-" + hash + "-aaaaaaaa"
 	role        = iamARN + "role/longshore/abcdefgh/" + hash + "/" + hash + "/longshore-abcdefgh-b-" + hash + "-aaaaaaaa"
 	boundary    = iamARN + "policy/longshore/abcdefgh-fixed/longshore-abcdefgh-p-queue-eu-central-1"
+	detour      = iamARN + "role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x"
+	access      = iamARN + "role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1"
 	serviceRole = iamARN + "role/longshore/abcdefgh-fixed/longshore-abcdefgh-s-queue-eu-central-1"
 	stacks      = "cloudformation.amazonaws.com"
 	table       = "arn:aws:dynamodb:eu-central-1:111122223333:table/longshore-abcdefgh-i-x"
 	bucket      = "arn:aws:s3:::longshore-abcdefgh-111122223333-eu-central-1"
 )
+
+func stackAt(region, name string) string {
+	return "arn:aws:cloudformation:" + region + ":111122223333:stack/" + name + "/*"
+}
 
 type call struct {
 	reason           string
@@ -90,18 +96,15 @@ var attacks = []call{
 	{"a binding's user", "iam:CreateUser", user, bounded(boundary), true},
 	{"nobody bounds it", "iam:CreateUser", user, nil, false},
 	{"the boundary is no boundary of ours", "iam:CreateUser", user, bounded(iamARN + "policy/Admin"), false},
-	{"AWS's own policy bounds nothing", "iam:CreateUser",
-		user, map[string][]string{"iam:PermissionsBoundary": {"arn:aws:iam::aws:policy/AdministratorAccess"}}, false},
+	{"AWS's own policy bounds nothing", "iam:CreateUser", user, bounded("arn:aws:iam::aws:policy/AdministratorAccess"), false},
 	{"not under our names", "iam:CreateUser", iamARN + "user/eve", bounded(boundary), false},
 	{"of another broker", "iam:CreateUser",
 		iamARN + "user/longshore/zzzzzzzz/a/b/longshore-zzzzzzzz-b-a", bounded(boundary), false},
 	{"a binding's role", "iam:CreateRole", role, bounded(boundary), true},
 	{"nobody bounds it", "iam:CreateRole", role, nil, false},
 	{"a role that could be passed", "iam:CreateRole", serviceRole, bounded(boundary), false},
-	{"a path that leads to where roles can be passed from", "iam:CreateRole",
-		iamARN + "role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x", bounded(boundary), true},
-	{"what was made so is not passed", "iam:PassRole",
-		iamARN + "role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x", passed(stacks), false},
+	{"a path that leads to where roles can be passed from", "iam:CreateRole", detour, bounded(boundary), true},
+	{"what was made so is not passed", "iam:PassRole", detour, passed(stacks), false},
 	{"nor what is below the path of bindings", "iam:PassRole",
 		iamARN + "role/longshore/abcdefgh/longshore-abcdefgh-s-x", passed(stacks), false},
 	{"a binding's policy", "iam:PutUserPolicy", user, bounded(boundary), true},
@@ -127,8 +130,7 @@ var attacks = []call{
 	{"another role", "iam:PassRole", iamARN + "role/Admin", passed(stacks), false},
 	{"a binding's role", "iam:PassRole", role, passed(stacks), false},
 	{"to another service", "iam:PassRole", serviceRole, passed("lambda.amazonaws.com"), false},
-	{"the role of another account's broker", "iam:PassRole",
-		iamARN + "role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1", passed(stacks), false},
+	{"the role of another account's broker", "iam:PassRole", access, passed(stacks), false},
 	{"a service role itself", "sts:AssumeRole", serviceRole, nil, false},
 	{"any role", "sts:AssumeRole", iamARN + "role/Admin", nil, false},
 
@@ -136,12 +138,11 @@ var attacks = []call{
 	{"it would work by the broker's own rights", "cloudformation:CreateStack", stack, nil, false},
 	{"it would work by another's", "cloudformation:CreateStack", stack, byRole(iamARN + "role/Admin"), false},
 	{"it would work by a role that the broker makes", "cloudformation:CreateStack", stack, byRole(role), false},
-	{"not under our names", "cloudformation:CreateStack",
-		"arn:aws:cloudformation:eu-central-1:111122223333:stack/mine/*", byRole(serviceRole), false},
+	{"not under our names", "cloudformation:CreateStack", stackAt("eu-central-1", "mine"), byRole(serviceRole), false},
 	{"of another broker", "cloudformation:UpdateStack",
-		"arn:aws:cloudformation:eu-central-1:111122223333:stack/longshore-zzzzzzzz-i-a/*", byRole(serviceRole), false},
+		stackAt("eu-central-1", "longshore-zzzzzzzz-i-a"), byRole(serviceRole), false},
 	{"in another region", "cloudformation:CreateStack",
-		"arn:aws:cloudformation:us-east-1:111122223333:stack/longshore-abcdefgh-i-a/*", byRole(serviceRole), false},
+		stackAt("us-east-1", "longshore-abcdefgh-i-a"), byRole(serviceRole), false},
 	{"an instance", "cloudformation:UpdateStack", stack, byRole(serviceRole), true},
 	{"it would work by the broker's own rights", "cloudformation:UpdateStack", stack, nil, false},
 	{"by the role that it was made with", "cloudformation:DeleteStack", stack, nil, true},

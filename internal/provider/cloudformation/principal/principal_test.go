@@ -221,28 +221,6 @@ func TestUnrecordedKeysAreRevoked(t *testing.T) {
 	}
 }
 
-// A key that somebody has deleted before it was granted is made again.
-func TestALostKeyIsMadeAgain(t *testing.T) {
-	b := newBench(t, plan.User)
-	of := b.first()
-	expect.Get(b.step(&of))(t)
-	b.fake.DropKeys(b.name(of))
-	if g := b.mustBind(&of); !b.opens(g) {
-		t.Error("granted a key that does not open")
-	}
-}
-
-// A principal is deleted with all that others have hung on it.
-func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
-	for _, kind := range []plan.Principal{plan.User, plan.Role} {
-		b := newBench(t, kind)
-		of, _ := b.bound(1)
-		b.fake.Hang(kind, b.name(of), "group admins")
-		b.fake.SetPolicy(kind, b.name(of), "another", `{}`)
-		b.mustUnbind(of)
-	}
-}
-
 // A failure tells the user no more than to whom to turn, and the operator what to do; nothing is left of it that opens.
 func TestFailures(t *testing.T) {
 	for _, tc := range []struct {
