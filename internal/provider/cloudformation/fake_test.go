@@ -335,8 +335,8 @@ func (c fakeClient) send(ctx context.Context, o order) error {
 	})
 }
 
-// of is what there is of a stack; zero without it.
-func of[T any](ctx context.Context, c fakeClient, id string, what func(s *fakeStack) T) (T, error) {
+// inside reads something of a stack; zero without it.
+func inside[T any](ctx context.Context, c fakeClient, id string, what func(s *fakeStack) T) (T, error) {
 	return read(ctx, c, "look", func(a *fakeAccount) (none T) {
 		if s := a.find(id); s != nil {
 			return what(s)
@@ -346,7 +346,7 @@ func of[T any](ctx context.Context, c fakeClient, id string, what func(s *fakeSt
 }
 
 func (c fakeClient) story(ctx context.Context, id string, _ func(event) bool) ([]event, error) {
-	return of(ctx, c, id, func(s *fakeStack) []event { return slices.Clone(s.events) })
+	return inside(ctx, c, id, func(s *fakeStack) []event { return slices.Clone(s.events) })
 }
 
 func (c fakeClient) list(ctx context.Context, asked func(string) bool, cursor string) (page []*stack, next string, err error) {
@@ -380,7 +380,7 @@ func (c fakeClient) room(ctx context.Context) (used, most int, err error) {
 }
 
 func (c fakeClient) holds(ctx context.Context, id string) (string, error) {
-	return of(ctx, c, id, func(s *fakeStack) string {
+	return inside(ctx, c, id, func(s *fakeStack) string {
 		return map[bool]string{true: "Bucket holds objects"}[s.used || s.items > 0]
 	})
 }
@@ -422,7 +422,7 @@ func (c fakeClient) fetch(ctx context.Context, _ bucket, digest string) ([]byte,
 }
 
 func (c fakeClient) current(ctx context.Context, id string) ([]byte, error) {
-	return of(ctx, c, id, func(s *fakeStack) []byte { return []byte(s.body) })
+	return inside(ctx, c, id, func(s *fakeStack) []byte { return []byte(s.body) })
 }
 
 // opens reports whether a key is accepted anywhere.

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -27,10 +26,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		checked := queue()
-		files := checked.Files.(fstest.MapFS)
-		files["template.yaml"] = &fstest.MapFile{Data: []byte(text)}
-		files["template.json"] = files["template.yaml"]
+		checked := changed(t, holding("template.yaml", text), holding("template.json", text))
 		for _, name := range []string{"template.yaml", "template.json"} {
 			checked.Settings["template"] = name
 			snapshot, err := template.Check(checked)

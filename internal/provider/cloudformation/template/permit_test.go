@@ -3,7 +3,6 @@ package template_test
 import (
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -25,9 +24,9 @@ const scant = `{"Version": "2012-10-17", "Statement": [
 
 // Add puts the calls of CloudFormation beside others of their service, and changes nothing else of the file.
 func TestPermit(t *testing.T) {
-	checked := changed(t, more("  S: {Type: AWS::SNS::Topic}\n  T: {Type: AWS::SQS::QueuePolicy}\n"))
+	checked := changed(t, holding("permissions.json", scant),
+		more("  S: {Type: AWS::SNS::Topic}\n  T: {Type: AWS::SQS::QueuePolicy}\n"))
 	checked.Folder = "mine/sqs"
-	checked.Files.(fstest.MapFS)["permissions.json"] = &fstest.MapFile{Data: []byte(scant)}
 	all := template.Permits{}
 	for range 2 { // plans share the file
 		expect.OK(t, all.Add(checked))
@@ -52,15 +51,11 @@ func TestPermitLeaves(t *testing.T) {
 		t.Errorf("added %q, left %q", got.Added, got.Left)
 	}
 
-	checked = queue()
-	checked.Files.(fstest.MapFS)["rights.yaml"] = &fstest.MapFile{Data: []byte(scant)}
-	checked.Settings["permissions"] = "rights.yaml"
-	expect.OK(t, all.Add(checked))
+	expect.OK(t, all.Add(changed(t, holding("rights.yaml", scant), setting("permissions", "rights.yaml"))))
 	if got := all["rights.yaml"]; len(got.Added) != 0 || len(got.Left) != 6 {
 		t.Errorf("added %q, left %q", got.Added, got.Left)
 	}
-	existing := existing(object{"exports": object{"Url": "u", "Arn": "a"}})
-	if err := all.Add(existing); err != nil || len(all) != 2 {
+	if err := all.Add(existing(object{"exports": object{"Url": "u", "Arn": "a"}})); err != nil || len(all) != 2 {
 		t.Errorf("of what exists: %v, %d files", err, len(all))
 	}
 }

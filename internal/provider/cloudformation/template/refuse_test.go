@@ -40,13 +40,17 @@ func each(all ...wrong) wrong {
 // with replaces text in one of the plan's files, and yaml in its template.
 func with(file, old, text string) wrong {
 	return func(t *testing.T, c *check.Plan) {
-		files := c.Files.(fstest.MapFS)
-		was := string(files[file].Data)
+		was := string(c.Files.(fstest.MapFS)[file].Data)
 		if !strings.Contains(was, old) {
 			t.Fatalf("%s has no %q", file, old)
 		}
-		files[file] = &fstest.MapFile{Data: []byte(strings.Replace(was, old, text, 1))}
+		holding(file, strings.Replace(was, old, text, 1))(t, c)
 	}
+}
+
+// holding gives a file of the plan a text.
+func holding(file, text string) wrong {
+	return func(_ *testing.T, c *check.Plan) { c.Files.(fstest.MapFS)[file] = &fstest.MapFile{Data: []byte(text)} }
 }
 
 func yaml(old, text string) wrong { return with("template.yaml", old, text) }
@@ -330,10 +334,8 @@ func TestStatements(t *testing.T) {
 		{"all of it", on(`"sns:Subscribe"`, "${QueueArn}",
 			`{"StringEquals":{"sns:Protocol":"sqs"},"StringLike":{"sns:Endpoint":`+near+`}}`), ""},
 	} {
-		checked := changed(t, setting("proof", nil))
-		checked.Files.(fstest.MapFS)["policy.json"] = &fstest.MapFile{
-			Data: []byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` + c.statement + `}]}`)}
-		got := strings.Join(problems(t, checked), "\n")
+		got := strings.Join(problems(t, changed(t, setting("proof", nil), holding("policy.json",
+			`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",`+c.statement+`}]}`))), "\n")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: problems %q, want %q", c.reason, got, c.want)
 		}
