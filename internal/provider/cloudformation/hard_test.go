@@ -404,18 +404,6 @@ func TestDeleteOvertakes(t *testing.T) {
 	}
 }
 
-// A deletion that fails is tried again and then given up, with a reason.
-func TestDeleteFails(t *testing.T) {
-	r := beside(t)
-	in := r.made(r.probing(), `{"do":"delete=fail"}`)
-	d := r.next(in, operation.Deprovision)
-	f := r.run(&d, r.Deprovision)
-	blames(t, f, "Probe")
-	if s := r.stack(in); s == nil || s.status != deleteFailed {
-		t.Errorf("the stack is %+v", s)
-	}
-}
-
 // A plan that refuses looks before anything is touched; one that retains leaves the thing, with a tag that says so, and no stack.
 func TestRules(t *testing.T) {
 	r := beside(t)
@@ -481,13 +469,18 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	expect.Says(t, "the log", said.String(), "has no mark", *bucket)
 }
 
-// A stack that was deleted by hand and got stuck leaves the resources that are to be retained: they stay and are marked.
-func TestSparesWhatIsLeft(t *testing.T) {
+// A deletion that fails is tried again and then given up, with a reason. A stack that got stuck leaves the resources that are to
+// be retained: they stay and are marked.
+func TestDeleteFails(t *testing.T) {
 	r := beside(t)
 	m := r.probing()
-	m.OnDelete = plan.Retain
 	in := r.made(m, `{"do":"delete=fail"}`)
+	d := r.next(in, operation.Deprovision)
+	blames(t, r.run(&d, r.Deprovision), "Probe")
 	stood := r.stack(in)
+	if stood == nil || stood.status != deleteFailed {
+		t.Fatalf("the stack is %+v", stood)
+	}
 	// The emulator removes what a stuck resource needs: this one stands for what AWS keeps.
 	c := sqs.NewFromConfig(r.config)
 	kept := &sqs.CreateQueueInput{QueueName: aws.String(emulator.Name("kept")), Tags: map[string]string{}}
@@ -495,13 +488,11 @@ func TestSparesWhatIsLeft(t *testing.T) {
 		kept.Tags[l.Name] = l.Value
 	}
 	queue := expect.Get(c.CreateQueue(t.Context(), kept))(t)
-	stacks := cfn.NewFromConfig(r.config)
-	expect.Get(stacks.DeleteStack(t.Context(), &cfn.DeleteStackInput{StackName: &stood.id}))(t)
-	for r.stack(in).status != deleteFailed {
-		time.Sleep(10 * time.Millisecond)
-	}
+	m.OnDelete = plan.Retain
+	in.Snapshot, in.State = snapshotOf(m), d.State
 	r.gone(in)
-	history, err := stacks.DescribeStackEvents(t.Context(), &cfn.DescribeStackEventsInput{StackName: &stood.id})
+	history,
+		err := cfn.NewFromConfig(r.config).DescribeStackEvents(t.Context(), &cfn.DescribeStackEventsInput{StackName: &stood.id})
 	if err != nil || !slices.ContainsFunc(history.StackEvents, func(e cfntypes.StackEvent) bool {
 		return aws.ToString(e.LogicalResourceId) == "Probe" && e.ResourceStatus == cfntypes.ResourceStatusDeleteSkipped
 	}) {
