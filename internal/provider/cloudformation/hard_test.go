@@ -482,12 +482,15 @@ func TestDeleteFails(t *testing.T) {
 		t.Fatalf("the stack is %+v", stood)
 	}
 	// The emulator removes what a stuck resource needs: this one stands for what AWS keeps.
-	c := sqs.NewFromConfig(r.config)
-	kept := &sqs.CreateQueueInput{QueueName: aws.String(emulator.Name("kept")), Tags: map[string]string{}}
+	c := dynamodb.NewFromConfig(r.config)
+	kept := &dynamodb.CreateTableInput{TableName: aws.String(emulator.Name("kept")),
+		BillingMode:          dynamotypes.BillingModePayPerRequest,
+		AttributeDefinitions: []dynamotypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
+		KeySchema:            []dynamotypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: dynamotypes.KeyTypeHash}}}
 	for _, l := range label.Write(stood.tags) {
-		kept.Tags[l.Name] = l.Value
+		kept.Tags = append(kept.Tags, dynamotypes.Tag{Key: &l.Name, Value: &l.Value})
 	}
-	queue := expect.Get(c.CreateQueue(t.Context(), kept))(t)
+	table := expect.Get(c.CreateTable(t.Context(), kept))(t)
 	m.OnDelete = plan.Retain
 	in.Snapshot, in.State = snapshotOf(m), d.State
 	r.gone(in)
@@ -498,9 +501,10 @@ func TestDeleteFails(t *testing.T) {
 	}) {
 		t.Errorf("the resource that was left is not spared: %v", err)
 	}
-	tags := expect.Get(c.ListQueueTags(t.Context(), &sqs.ListQueueTagsInput{QueueUrl: queue.QueueUrl}))(t)
-	if tags.Tags[plan.LabelRetained] == "" {
-		t.Errorf("what was left has no mark: %v", tags.Tags)
+	tags := expect.Get(c.ListTagsOfResource(t.Context(),
+		&dynamodb.ListTagsOfResourceInput{ResourceArn: table.TableDescription.TableArn}))(t)
+	if !slices.ContainsFunc(tags.Tags, func(l dynamotypes.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained }) {
+		t.Error("what was left has no mark")
 	}
 }
 
