@@ -24,15 +24,14 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // A bench is a provider at work, with no suite around it.
 type bench struct {
 	*world
-	p      *mariadb.Provider
-	target provider.Target
-	plan   string
+	*providertest.Bench[*mariadb.Provider]
 }
 
 func newBench(t testing.TB, change ...func(*hosted.Access)) *bench {
@@ -44,115 +43,98 @@ func newBench(t testing.TB, change ...func(*hosted.Access)) *bench {
 	return benchOf(w)
 }
 
-func benchOf(w *world) *bench {
-	t := w.t
+// newOwnBench is a bench whose broker has a login and a database of its own on a server.
+func newOwnBench(t testing.TB, s *mariadbtest.Server) *bench {
 	t.Helper()
-	b := &bench{world: w, p: w.open(w.broker, w.access), plan: `{"connection_limit":5,"statement_timeout":1}`}
-	st, err := b.p.Provision(t.Context(), b.instance("learns"))
-	if err != nil || st.Target == nil {
-		t.Fatalf("the first step: %+v, %v", st, err)
-	}
-	b.target = *st.Target
-	return b
+	return benchOf(&world{t: t, server: s, access: s.Access(t), clock: newClock(), calls: &providertest.Calls{}, broker: "broker"})
 }
 
-func (b *bench) operation(kind operation.Kind) provider.Operation {
-	return provider.Operation{ID: rand.Text(), Kind: kind, Started: b.clock.Now()}
-}
-
-func (b *bench) instance(id string) provider.Instance {
-	return provider.Instance{
-		Broker: b.broker, Platform: "platform-1", ID: id, Incarnation: "of " + id, ServiceID: "s", PlanID: "p",
-		Operation: b.operation(operation.Provision), Snapshot: json.RawMessage(b.plan), Target: b.target,
-	}
-}
-
-func (b *bench) binding(in provider.Instance, id, parameters string) provider.Binding {
-	in.Operation = b.operation(operation.Bind)
-	in.Parameters = nil
-	made := provider.Binding{Instance: in, ID: id, Incarnation: rand.Text(), Secret: []byte(rand.Text() + rand.Text())}
-	if parameters != "" {
-		made.Parameters = json.RawMessage(parameters)
-	}
-	return made
-}
-
-// must drives a step to its good end.
-func must[T any](b *bench, step func(context.Context, T) (provider.Status, error), of T) provider.Status {
-	b.t.Helper()
-	return providertest.Must(b.t, b.clock, func(ctx context.Context) (provider.Status, error) { return step(ctx, of) })
-}
-
-// provisioned makes an instance that the test removes in the end.
-func (b *bench) provisioned(id string) provider.Instance {
-	b.t.Helper()
-	in := b.instance(id)
-	must(b, b.p.Provision, in)
-	b.t.Cleanup(func() {
-		_, err := b.p.Deprovision(context.Background(), in)
-		for range 20 {
-			if err == nil {
-				break
-			}
-			_, err = b.p.Deprovision(context.Background(), in)
-		}
-	})
-	return in
+func benchOf(w *world) *bench {
+	w.t.Helper()
+	const plan = `{"connection_limit":5,"statement_timeout":1}`
+	return &bench{w, providertest.NewBench(w.t, w.open(w.broker, w.access), w.clock, w.broker, plan)}
 }
 
 // bound makes a binding, and opens its database as an application does.
 func (b *bench) bound(in provider.Instance, id, parameters string) (provider.Binding, map[string]any, *sql.DB) {
 	b.t.Helper()
-	made := b.binding(in, id, parameters)
-	credentials := must(b, b.p.Bind, made).Grant.Credentials
+	made := b.Binding(in, id, parameters)
+	credentials := b.Bind(made).Credentials
 	return made, credentials, dial(b.t, credentials, nil)
 }
 
 // number is the server's number of an error; 0 for none.
 func number(t testing.TB, err error) uint16 {
 	t.Helper()
+	e, ok := errors.AsType[*mysql.MySQLError](err)
 	if err == nil {
 		return 0
 	}
-	e, ok := errors.AsType[*mysql.MySQLError](err)
 	if !ok {
 		t.Fatalf("not the server's error: %v", err)
 	}
 	return e.Number
 }
 
-// refused reports whether a server let nobody in. It says so by three numbers, for a
+// refused requires that a server let nobody in. It says so by three numbers, for a
 // wrong password, a locked account and one that is not there, and not always alike.
-func refused(t testing.TB, err error) bool {
+func refused(t testing.TB, what string, err error) {
 	t.Helper()
-	return slices.Contains([]uint16{1045, 1698, 4151}, number(t, err))
+	if !slices.Contains([]uint16{1045, 1698, 4151}, number(t, err)) {
+		t.Errorf("%s: %v, want refused", what, err)
+	}
 }
 
-func exec(t testing.TB, db interface {
+// A session runs statements.
+type session interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
-}, statements ...string) {
+}
+
+func exec(t testing.TB, db session, statements ...string) {
 	t.Helper()
 	for _, statement := range statements {
 		expect.Get(db.ExecContext(t.Context(), statement))(t, statement)
 	}
 }
 
+// fails requires that the server answers each statement with an error of this number.
+func fails(t testing.TB, who string, db session, statements map[string]uint16) {
+	t.Helper()
+	for statement, want := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); number(t, err) != want {
+			t.Errorf("%s: %s: %v, want error %d", who, statement, err, want)
+		}
+	}
+}
+
+func count(t testing.TB, db *sql.DB, query string) (n int) {
+	t.Helper()
+	expect.OK(t, db.QueryRowContext(t.Context(), query).Scan(&n), query)
+	return n
+}
+
+// conn is one connection, which ends with the test.
+func conn(t testing.TB, db *sql.DB) *sql.Conn {
+	t.Helper()
+	c := expect.Get(db.Conn(t.Context()))(t)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // The server refuses all that a binding must not do.
 func TestABindingMayNot(t *testing.T) {
 	b := newBench(t)
-	mine, theirs := b.provisioned("mine"), b.provisioned("theirs")
+	mine, theirs := b.Provisioned("mine"), b.Provisioned("theirs")
 	_, own, db := b.bound(mine, "b", "")
 	_, other, victim := b.bound(theirs, "b", "")
 	exec(t, victim, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
 	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-	c, err := victim.Conn(t.Context())
-	expect.OK(t, err)
-	defer func() { _ = c.Close() }()
+	c := conn(t, victim)
 	var session int
 	expect.OK(t, c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&session))
 	name, login := fmt.Sprint(other["name"]), fmt.Sprint(other["username"])
 	self := fmt.Sprint(own["username"]) + "@'%'"
-	_, err = db.ExecContext(t.Context(), "SELECT 1 INTO OUTFILE '/tmp/longshore-attack'")
+	_, err := db.ExecContext(t.Context(), "SELECT 1 INTO OUTFILE '/tmp/longshore-attack'")
 	if n := number(t, err); n != 1045 && n != 1227 { // versions differ
 		t.Errorf("writing a file: %v", err)
 	}
@@ -203,34 +185,32 @@ func TestABindingMayNot(t *testing.T) {
 	if err != nil || file.Valid {
 		t.Errorf("reading a file: %v %v", file, err)
 	}
-	want := [3]string{"information_schema," + fmt.Sprint(own["name"]), fmt.Sprintf("'%v'@'%%'", own["username"]),
-		fmt.Sprint(own["username"])}
+	want := [3]string{"information_schema," + fmt.Sprint(own["name"]), fmt.Sprintf("'%v'@'%%'", own["username"]), fmt.Sprint(own["username"])}
 	expect.Same(t, "what a binding sees of databases, users and sessions", want, [3]string{databases, users, sessions})
 }
 
-// A session that is open when its binding ends, with a transaction and whatever it
-// has prepared, ends with it; so does a password that the binding has changed.
+// A session that is open when its binding ends, with a transaction and whatever it has prepared, ends with it; so does a
+// password that the binding has changed. Bound again by the same operation, it is given the one on record.
 func TestNothingOutlivesAnUnbind(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	binding, credentials, db := b.bound(in, "b", "")
-	_, _, stays := b.bound(in, "stays", "")
+	again, _, stays := b.bound(in, "stays", "")
 	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "SET PASSWORD = PASSWORD('of its own')")
 	credentials["password"] = "of its own"
 	changed := dial(t, credentials, nil)
 	tx := expect.Get(changed.BeginTx(t.Context(), nil))(t, "with the changed password")
 	exec(t, tx, "INSERT INTO t VALUES (1)", "PREPARE s FROM 'SELECT 1'", "SET @mine = 'kept'")
-	must(b, b.p.Unbind, binding)
+	exec(t, stays, "SET PASSWORD = PASSWORD('of its own')")
+	if !opens(t, b.Bind(again)) {
+		t.Error("the password on record is refused")
+	}
+	b.Unbind(binding)
 	if _, err := tx.ExecContext(t.Context(), "EXECUTE s"); err == nil {
 		t.Error("a session outlives its binding")
 	}
-	if err := changed.PingContext(t.Context()); !refused(t, err) {
-		t.Errorf("the changed password, after the unbind: %v", err)
-	}
-	var n int
-	if err := stays.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
-		t.Errorf("the other binding sees %d rows, error %v, want none of the open transaction", n, err)
-	}
+	refused(t, "the changed password, after the unbind", changed.PingContext(t.Context()))
+	expect.Same(t, "rows of the open transaction that the other binding sees", 0, count(t, stays, "SELECT COUNT(*) FROM t"))
 	expect.Same(t, "left of the binding", "", b.look(provider.BindingTagsOf(binding)))
 }
 
@@ -238,7 +218,7 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 // if they come back whenever they are cut off.
 func TestClientsThatDoNotLogIn(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	binding, credentials, _ := b.bound(in, "b", "")
 	name := fmt.Sprint(credentials["username"])
 	ctx, stop := context.WithCancel(t.Context())
@@ -253,7 +233,7 @@ func TestClientsThatDoNotLogIn(t *testing.T) {
 		})
 		<-begun
 	}
-	must(b, b.p.Unbind, binding)
+	b.Unbind(binding)
 	expect.Same(t, "left of the binding", "", b.look(provider.BindingTagsOf(binding)))
 }
 
@@ -291,115 +271,75 @@ func beginLogin(ctx context.Context, address, name string, begun chan<- bool) {
 	}
 }
 
-// A binding that has changed its password is given the one on record, when it is bound again by the same operation.
-func TestTheRecordedPasswordComesBack(t *testing.T) {
-	b := newBench(t)
-	binding, _, db := b.bound(b.provisioned("i"), "b", "")
-	exec(t, db, "SET PASSWORD = PASSWORD('of its own')")
-	again := must(b, b.p.Bind, binding).Grant
-	if !opens(t, again) {
-		t.Error("the password on record is refused")
-	}
-}
-
 // Views and the like that run as a binding go on to work after its end, though nobody can log in as it. The
 // removal of the instance removes its account.
 func TestWhatABindingDefined(t *testing.T) {
-	for name, define := range map[string]string{
-		"View":      "CREATE VIEW v AS SELECT a FROM t",
-		"Procedure": "CREATE PROCEDURE v() SELECT a FROM t",
-		"Function":  "CREATE FUNCTION v() RETURNS INT READS SQL DATA RETURN (SELECT a FROM t)",
-		"Trigger":   "CREATE TRIGGER v BEFORE INSERT ON u FOR EACH ROW SET NEW.a = (SELECT a FROM t)",
+	b := newBench(t)
+	in := b.Provisioned("i")
+	_, _, other := b.bound(in, "other", "")
+	exec(t, other, "CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", "INSERT INTO t VALUES (7)")
+	var logins []any
+	for use, define := range map[string]string{
+		"SELECT a FROM v": "CREATE VIEW v AS SELECT a FROM t",
+		"CALL p()":        "CREATE PROCEDURE p() SELECT a FROM t",
+		"SELECT f()":      "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT a FROM t)",
+
+		"INSERT INTO u VALUES (1) RETURNING a": "CREATE TRIGGER w BEFORE INSERT ON u FOR EACH ROW SET NEW.a = (SELECT a FROM t)",
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			in := b.provisioned("i")
-			binding, credentials, db := b.bound(in, "b", "")
-			_, _, other := b.bound(in, "other", "")
-			exec(t, db, "CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", "INSERT INTO t VALUES (7)", define)
-			must(b, b.p.Unbind, binding)
-			use := map[string]string{"View": "SELECT a FROM v", "Procedure": "CALL v()", "Function": "SELECT v()",
-				"Trigger": "INSERT INTO u VALUES (1) RETURNING a"}[name]
-			var got int
-			if err := other.QueryRowContext(t.Context(), use).Scan(&got); err != nil || got != 7 {
-				t.Errorf("what the binding defined gives %d, error %v", got, err)
-			}
-			if err := dial(t, credentials, nil).PingContext(t.Context()); !refused(t, err) {
-				t.Errorf("the ended binding logs in: %v", err)
-			}
-			if held := b.held(); len(held) != 2 { // the instance and the other binding
-				t.Errorf("the inventory holds %+v", held)
-			}
-			must(b, b.p.Unbind, binding) // once more
-
-			anew := b.binding(in, "b", "")
-			grant := must(b, b.p.Bind, anew).Grant
-			if !opens(t, grant) || len(b.held()) != 3 {
-				t.Errorf("bound anew, opens %v, held %+v", opens(t, grant), b.held())
-			}
-			must(b, b.p.Unbind, anew)
-			login := fmt.Sprint(credentials["username"])
-			if got := b.text("SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?", login); got != "1" {
-				t.Errorf("%s accounts stay for what runs as them", got)
-			}
-			must(b, b.p.Deprovision, in)
-			rights := b.text(`SELECT (SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?) + (SELECT COUNT(*) FROM mysql.db WHERE user = ?) +
-				(SELECT COUNT(*) FROM mysql.procs_priv WHERE user = ?)`, login, login, login)
-			if held := b.held(); len(held) != 0 || rights != "0" {
-				t.Errorf("after the deprovision: %+v is held, and the account has %s rows", held, rights)
-			}
-		})
-	}
-}
-
-// held is the whole inventory.
-func (b *bench) held() (all []provider.Holding) {
-	b.t.Helper()
-	for cursor := ""; ; {
-		page, next, err := b.p.List(b.t.Context(), cursor)
-		expect.OK(b.t, err)
-		all = append(all, page...)
-		if cursor = next; next == "" {
-			return all
+		binding, credentials, db := b.bound(in, use, "")
+		exec(t, db, define)
+		b.Unbind(binding)
+		expect.Same(t, use+", after the binding's end, gives", 7, count(t, other, use))
+		refused(t, use+": the ended binding", dial(t, credentials, nil).PingContext(t.Context()))
+		if held := b.Held(); len(held) != 2 { // the instance and the other binding
+			t.Errorf("%s: the inventory holds %+v", use, held)
 		}
+		b.Unbind(binding) // once more
+
+		anew := b.Binding(in, use, "")
+		if grant := b.Bind(anew); !opens(t, grant) || len(b.Held()) != 3 {
+			t.Errorf("%s: bound anew, opens %v, held %+v", use, opens(t, grant), b.Held())
+		}
+		b.Unbind(anew)
+		login := credentials["username"]
+		expect.Same(t, use+": accounts that stay", "1", b.text("SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?", login))
+		logins = append(logins, login)
 	}
+	b.Deprovision(in)
+	for _, table := range []string{"global_priv", "db", "procs_priv"} {
+		got := b.text("SELECT COUNT(*) FROM mysql."+table+" WHERE user IN (?, ?, ?, ?)", logins...)
+		expect.Same(t, "after the deprovision, rows of the accounts in "+table, "0", got)
+	}
+	expect.Same(t, "after the deprovision, held", nil, b.Held())
 }
 
 // The server runs the events of an account that is locked. Ours do not run on:
 // another binding may enable them, and they run as that one then.
 func TestEventsStop(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	binding, credentials, db := b.bound(in, "b", "")
 	_, other, successor := b.bound(in, "other", "")
 	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)",
 		"CREATE EVENT `e``; DROP TABLE t; --` ON SCHEDULE EVERY 1 SECOND STARTS NOW() + INTERVAL 1 HOUR DO INSERT INTO t VALUES ()",
 		"CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO t VALUES ()")
-	count := func() (n int) {
-		t.Helper()
-		expect.OK(t, successor.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n))
-		return n
-	}
-	until(t, "the event runs", func() bool { return count() > 0 })
-	must(b, b.p.Unbind, binding)
+	rows := func() int { return count(t, successor, "SELECT COUNT(*) FROM t") }
+	until(t, "the event runs", func() bool { return rows() > 0 })
+	b.Unbind(binding)
 	enabled := "SELECT GROUP_CONCAT(definer) FROM information_schema.events WHERE event_schema = ? AND status = 'ENABLED'"
-	if got := b.text(enabled, credentials["name"]); got != "" {
-		t.Errorf("events of %s may run", got)
-	}
+	expect.Same(t, "whose events may run", "", b.text(enabled, credentials["name"]))
 	expect.Same(t, "an event keeps the account", "", b.look(provider.BindingTagsOf(binding)))
-	before := count()
+	before := rows()
 	exec(t, successor, "ALTER EVENT e ENABLE")
-	if got, want := b.text(enabled, credentials["name"]), fmt.Sprintf("%v@%%", other["username"]); got != want {
-		t.Errorf("the event runs as %q, want %q", got, want)
-	}
-	until(t, "the event runs again", func() bool { return count() > before })
+	expect.Same(t, "the event runs as", fmt.Sprintf("%v@%%", other["username"]), b.text(enabled, credentials["name"]))
+	until(t, "the event runs again", func() bool { return rows() > before })
 }
 
 // A binding may make any number of events: a look reads only some of them, and the unbind goes on until none may run. The
 // events of another binding are not among them.
 func TestManyEvents(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	binding, credentials, db := b.bound(in, "b", "")
 	_, other, successor := b.bound(in, "other", "")
 	const many = 600
@@ -412,7 +352,7 @@ func TestManyEvents(t *testing.T) {
 	if n, err := mariadb.Events(t.Context(), b.server.Administrator(), tags); err != nil || n == 0 || n == many {
 		t.Errorf("a look finds %d events, error %v", n, err)
 	}
-	must(b, b.p.Unbind, binding)
+	b.Unbind(binding)
 	got := b.text("SELECT CONCAT(COUNT(*), ' ', MIN(definer), ' ', MAX(definer)) FROM information_schema.events "+
 		"WHERE event_schema = ? AND status = 'ENABLED'", credentials["name"])
 	expect.Same(t, "the events that may run", fmt.Sprintf("%d %v@%% %[2]v@%%", many, other["username"]), got)
@@ -422,14 +362,14 @@ func TestManyEvents(t *testing.T) {
 // The events of another binding of the instance, and of a binding that is given back, run on.
 func TestEventsInQuarantine(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	binding, credentials, db := b.bound(in, "b", "")
 	_, _, other := b.bound(in, "other", "")
-	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)", "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT "+
-		"INTO t VALUES ()",
+	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)",
+		"CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO t VALUES ()",
 		"CREATE EVENT sleeps ON SCHEDULE EVERY 1 SECOND DO DO SLEEP(1000)")
-	exec(t, other, "CREATE TABLE u (a INT AUTO_INCREMENT PRIMARY KEY)", "CREATE EVENT f ON SCHEDULE EVERY 1 SECOND DO INSERT "+
-		"INTO u VALUES ()")
+	exec(t, other, "CREATE TABLE u (a INT AUTO_INCREMENT PRIMARY KEY)",
+		"CREATE EVENT f ON SCHEDULE EVERY 1 SECOND DO INSERT INTO u VALUES ()")
 	rows := func(table string) string {
 		return b.text("SELECT COUNT(*) FROM " + fmt.Sprint(credentials["name"]) + "." + table)
 	}
@@ -439,8 +379,8 @@ func TestEventsInQuarantine(t *testing.T) {
 	}
 	until(t, "the events run", func() bool { return rows("t") != "0" && rows("u") != "0" })
 	for kind, tags := range map[string]provider.Tags{"Binding": provider.BindingTagsOf(binding), "Instance": provider.TagsOf(in)} {
-		holding := provider.Holding{Tags: tags, Target: b.target}
-		expect.OK(t, b.p.Quarantine(t.Context(), holding), kind)
+		holding := provider.Holding{Tags: tags, Target: b.Target}
+		expect.OK(t, b.P.Quarantine(t.Context(), holding), kind)
 		last, before, others := fired(), rows("t"), rows("u")
 		for range 2 {
 			until(t, kind+": the event is due again", func() bool { return fired() != last })
@@ -449,14 +389,10 @@ func TestEventsInQuarantine(t *testing.T) {
 		if kind == "Binding" {
 			until(t, "the other binding's event runs", func() bool { return rows("u") != others })
 		}
-		if now := rows("t"); now != before {
-			t.Errorf("%s: in quarantine the event has run: %s rows, were %s", kind, now, before)
-		}
+		expect.Same(t, kind+": in quarantine, the event's rows", before, rows("t"))
 		running := "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ? AND info LIKE '%SLEEP%'"
-		if n := b.text(running, credentials["username"]); n != "0" {
-			t.Errorf("%s: in quarantine %s events run", kind, n)
-		}
-		expect.OK(t, b.p.Release(t.Context(), holding), kind)
+		expect.Same(t, kind+": in quarantine, events that run", "0", b.text(running, credentials["username"]))
+		expect.OK(t, b.P.Release(t.Context(), holding), kind)
 		until(t, kind+": the event runs again", func() bool { return rows("t") != before })
 	}
 }
@@ -477,129 +413,107 @@ func until(t testing.TB, what string, holds func() bool) {
 // Rights outlive a database: those that somebody else has on it would open the next one of its name.
 func TestRightsEndWithTheDatabase(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	_, credentials, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT, b INT)", "CREATE PROCEDURE p() SELECT 1")
 	name, who := fmt.Sprint(credentials["name"]), "x"+strings.ToLower(rand.Text()[:12])
-	for _, statement := range []string{
-		"CREATE USER " + who + "@'%' IDENTIFIED BY 'x'", "CREATE ROLE " + who + "role",
-		"GRANT SELECT ON " + name + ".* TO " + who + "@'%' WITH GRANT OPTION",
-		"GRANT SELECT ON " + name + ".* TO " + who + "role", "GRANT SELECT, INSERT (a) ON " + name + ".t TO " + who + "@'%'",
-		"GRANT EXECUTE ON PROCEDURE " + name + ".p TO " + who + "@'%'",
-	} {
-		b.server.Root(t, statement)
-	}
+	exec(t, b.server.Administrator(), "CREATE USER "+who+"@'%' IDENTIFIED BY 'x'", "CREATE ROLE "+who+"role",
+		"GRANT SELECT ON "+name+".* TO "+who+"@'%' WITH GRANT OPTION",
+		"GRANT SELECT ON "+name+".* TO "+who+"role", "GRANT SELECT, INSERT (a) ON "+name+".t TO "+who+"@'%'",
+		"GRANT EXECUTE ON PROCEDURE "+name+".p TO "+who+"@'%'", "GRANT DELETE HISTORY ON "+name+".* TO "+who+"@'%'")
 	t.Cleanup(func() {
 		b.server.Root(t, "DROP USER "+who+"@'%'")
 		b.server.Root(t, "DROP ROLE "+who+"role")
 	})
-	b.server.Root(t, "GRANT DELETE HISTORY ON "+name+".* TO "+who+"@'%'")
 	until(t, "the operator learns whose rights are in the way", func() bool {
-		_, err := b.p.Deprovision(t.Context(), in)
+		_, err := b.P.Deprovision(t.Context(), in)
 		return err != nil && strings.Contains(err.Error(), who)
 	})
 	b.server.Root(t, "REVOKE DELETE HISTORY ON "+name+".* FROM "+who+"@'%'")
-	must(b, b.p.Deprovision, in)
-	anew := b.provisioned("i")
+	b.Deprovision(in)
+	anew := b.Provisioned("i")
 	_, _, db = b.bound(anew, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT, b INT)", "CREATE PROCEDURE p() SELECT 1")
 	stranger := dial(t, map[string]any{
 		"username": who, "password": "x", "host": credentials["host"], "port": credentials["port"], "name": "",
 	}, nil)
-	for statement, want := range map[string]uint16{"SELECT * FROM " + name + ".t": 1142, "CALL " + name + ".p()": 1370} {
-		if _, err := stranger.ExecContext(t.Context(), statement); number(t, err) != want {
-			t.Errorf("a stranger's %q on the next database of the name: %v, want %d", statement, err, want)
-		}
-	}
+	fails(t, "a stranger, on the next database of the name", stranger,
+		map[string]uint16{"SELECT * FROM " + name + ".t": 1142, "CALL " + name + ".p()": 1370})
 }
 
 // A lock that somebody else holds delays a step, and never fails it.
 func TestLocksDelay(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	binding, _, db := b.bound(in, "b", "")
 	_, _, other := b.bound(in, "other", "")
 	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "CREATE VIEW v AS SELECT * FROM t")
-	c, err := other.Conn(t.Context())
-	expect.OK(t, err)
+	c := conn(t, other)
 	exec(t, c, "LOCK TABLES t WRITE, v WRITE")
-	must(b, b.p.Unbind, binding)
+	b.Unbind(binding)
 	exec(t, c, "UNLOCK TABLES")
 
 	// A prepared transaction has no session that could be ended.
 	xid := rand.Text()
 	exec(t, c, "XA START '"+xid+"'", "INSERT INTO t VALUES (1)", "XA END '"+xid+"'", "XA PREPARE '"+xid+"'")
 	_ = c.Close()
-	rollback := func() bool {
-		_, err := b.server.Administrator().ExecContext(t.Context(), "XA ROLLBACK '"+xid+"'")
-		return err == nil
-	}
-	var st provider.Status
 	for range 3 {
-		if st, err = b.p.Deprovision(t.Context(), in); err != nil || st.Done {
-			t.Fatalf("with a prepared transaction on a table of it: %+v, %v; want a pause", st, err)
+		st, err := b.P.Deprovision(t.Context(), in)
+		if err != nil || st.Done || st.After == 0 || !strings.Contains(st.Description, "lock") {
+			t.Fatalf("with a prepared transaction on a table of it: %+v, %v; want a pause, for a lock", st, err)
 		}
 	}
-	if st.After == 0 || !strings.Contains(st.Description, "lock") {
-		t.Errorf("held up by a lock, it says %+v", st)
-	}
-	until(t, "the transaction is rolled back", rollback)
-	must(b, b.p.Deprovision, in)
+	until(t, "the transaction is rolled back", func() bool {
+		return expect.Err(b.server.Administrator().ExecContext(t.Context(), "XA ROLLBACK '"+xid+"'")) == nil
+	})
+	b.Deprovision(in)
 }
 
 // While the call of a caller who has died is still at work, nobody else works on the
 // instance; a tenant cannot hold it up, since the lock's name is not known to it.
 func TestOneWorksAtATime(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
-	lock := mariadb.LockName(b.target.Identity, in)
-	c := expect.Get(b.server.Administrator().Conn(t.Context()))(t)
-	defer func() { _ = c.Close() }()
+	in := b.Provisioned("i")
+	lock := mariadb.LockName(b.Target.Identity, in)
+	c := conn(t, b.server.Administrator())
 	exec(t, c, "DO GET_LOCK('"+lock+"', 0)")
-	binding := b.binding(in, "b", "")
-	if st, err := b.p.Bind(t.Context(), binding); err != nil || st.Done || st.After == 0 {
+	binding := b.Binding(in, "b", "")
+	if st, err := b.P.Bind(t.Context(), binding); err != nil || st.Done || st.After == 0 {
 		t.Fatalf("while another call is at work: %+v, %v; want a pause", st, err)
 	}
 	exec(t, c, "DO RELEASE_LOCK('"+lock+"')")
-	must(b, b.p.Bind, binding)
-	expect.Never(t, "the lock's name", lock, b.target.Identity)
+	b.Bind(binding)
+	expect.Never(t, "the lock's name", lock, b.Target.Identity)
 }
 
 // The server's logs, processes and tables have no password.
 func TestNoPasswordIsSeen(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	binding, credentials, _ := b.bound(in, "b", "")
-	anew := b.binding(in, "b", "")
-	second := must(b, b.p.Bind, anew).Grant.Credentials
-	must(b, b.p.Unbind, anew)
+	anew := b.Binding(in, "b", "")
+	second := b.Bind(anew).Credentials
+	b.Unbind(anew)
 	said := b.server.Log(t) + b.text("SELECT GROUP_CONCAT(CONCAT(label, details)) FROM "+b.access.Database+".things")
 	if !strings.Contains(said, "ALTER USER") {
 		t.Fatal("the log of statements holds none")
 	}
-	for _, secret := range []string{
-		fmt.Sprint(credentials["password"]), fmt.Sprint(second["password"]), string(binding.Secret), string(anew.Secret), b.access.Password,
-	} {
-		if secret != b.access.Password && strings.Contains(said, secret) {
-			t.Error("the server's logs tell a secret")
-		}
-	}
+	expect.Never(t, "the server's logs", said, fmt.Sprint(credentials["password"]), fmt.Sprint(second["password"]),
+		string(binding.Secret), string(anew.Secret))
 }
 
 // With TLS, users are told what the certificate is verified by, and get in no other way.
 func TestTLS(t *testing.T) {
 	b := newBench(t, func(a *hosted.Access) { *a = mariadbTLS(t, *a) })
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	_, credentials, plain := b.bound(in, "b", "")
 	if err := plain.PingContext(t.Context()); number(t, err) != 1045 {
 		t.Errorf("without TLS: %v, want refused", err)
 	}
-	if credentials["sslmode"] != "verify-full" || !strings.Contains(fmt.Sprint(credentials["uri"]), "ssl-mode=VERIFY_IDENTITY") ||
-		!strings.Contains(fmt.Sprint(credentials["jdbcUrl"]), "sslMode=verify-full") {
-		t.Errorf("the credentials say sslmode %v", credentials["sslmode"])
-	}
-	db := dial(t, credentials, verified(t, credentials))
-	exec(t, db, "CREATE TABLE t (a INT)")
+	expect.Same(t, "sslmode", any("verify-full"), credentials["sslmode"])
+	expect.Says(t, "the URI", fmt.Sprint(credentials["uri"]), "ssl-mode=VERIFY_IDENTITY")
+	expect.Says(t, "the JDBC URL", fmt.Sprint(credentials["jdbcUrl"]), "sslMode=verify-full")
+	exec(t, dial(t, credentials, verified(t, credentials)), "CREATE TABLE t (a INT)")
 	want := []string{"ca", "database", "host", "jdbcUrl", "name", "password", "port", "sslmode", "type", "uri", "username"}
 	expect.Same(t, "the credentials have", want, slices.Sorted(maps.Keys(credentials)))
 	if credentials["type"] != "mysql" || credentials["database"] != credentials["name"] {
@@ -610,16 +524,14 @@ func TestTLS(t *testing.T) {
 // Limits are those of the plan, and change in place.
 func TestLimits(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	_, _, db := b.bound(in, "b", "")
-	open := func() (n int) {
+	open := func(db *sql.DB) (n int) {
 		t.Helper()
 		for range 8 {
 			c, err := db.Conn(t.Context())
 			if err != nil {
-				if number(t, err) != 1226 {
-					t.Errorf("one connection too many: %v", err)
-				}
+				expect.Same(t, "one connection too many is refused by error", 1226, number(t, err))
 				break
 			}
 			defer func() { _ = c.Close() }()
@@ -627,76 +539,54 @@ func TestLimits(t *testing.T) {
 		}
 		return n
 	}
-	if n := open(); n != 5 {
-		t.Errorf("a binding has %d connections, want 5", n)
-	}
+	expect.Same(t, "connections of a binding", 5, open(db))
 	if err := db.QueryRowContext(t.Context(), "SELECT SLEEP(10)").Scan(new(int)); number(t, err) != 1969 {
 		t.Errorf("a long statement: %v", err)
 	}
-	in.Operation = b.operation(operation.Update)
-	in.Former, in.Snapshot = in.Snapshot, json.RawMessage(`{"connection_limit":7}`)
-	must(b, b.p.Update, in)
+	in.Operation, in.Former, in.Snapshot = b.Operation(operation.Update), in.Snapshot, json.RawMessage(`{"connection_limit":7}`)
+	b.Update(in)
 	_ = db.Close()
 	_, credentials, fresh := b.bound(in, "c", "")
-	db = fresh
-	if n := open(); n != 7 {
-		t.Errorf("after the update a binding has %d connections, want 7", n)
-	}
-	if got := b.text("SELECT GROUP_CONCAT(DISTINCT JSON_VALUE(priv, '$.max_user_connections')) FROM mysql.global_priv WHERE user IN "+
-		"(SELECT user FROM mysql.db WHERE db = ?)", credentials["name"]); got != "7" {
-		t.Errorf("accounts may have %s connections, want 7", got)
-	}
-	in.Operation, in.Parameters = b.operation(operation.Update), json.RawMessage(`{"collation":"utf8mb4_bin"}`)
-	_, f := providertest.Drive(t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.p.Update(ctx, in) })
-	if f == nil || f.InstanceUsable == nil || !*f.InstanceUsable {
-		t.Errorf("an update to another collation: %+v, want a failure that leaves the instance usable", f)
-	}
+	expect.Same(t, "after the update, connections of a binding", 7, open(fresh))
+	got := b.text("SELECT GROUP_CONCAT(DISTINCT JSON_VALUE(priv, '$.max_user_connections')) FROM mysql.global_priv WHERE user IN "+
+		"(SELECT user FROM mysql.db WHERE db = ?)", credentials["name"])
+	expect.Same(t, "connections that accounts may have", "7", got)
+	in.Operation, in.Parameters = b.Operation(operation.Update), json.RawMessage(`{"collation":"utf8mb4_bin"}`)
+	expect.Same(t, "an update to another collation leaves the instance usable", new(true), b.Fails(b.P.Update, in).InstanceUsable)
 }
 
 // A binding that only reads writes nothing, also where it was another one before.
 func TestReadOnly(t *testing.T) {
 	b := newBench(t)
-	in := b.provisioned("i")
+	in := b.Provisioned("i")
 	first, _, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)", "CREATE VIEW v AS SELECT a FROM t",
 		"CREATE PROCEDURE p() INSERT INTO t VALUES (8)")
-	must(b, b.p.Unbind, first)
+	b.Unbind(first)
 	_, _, reader := b.bound(in, "b", `{"role":"read_only"}`)
-	var got int
-	if err := reader.QueryRowContext(t.Context(), "SELECT a FROM v").Scan(&got); err != nil || got != 7 {
-		t.Errorf("it reads %d, error %v", got, err)
-	}
+	expect.Same(t, "it reads", 7, count(t, reader, "SELECT a FROM v"))
 	exec(t, reader, "SELECT a FROM t FOR UPDATE") // MariaDB asks for no right to lock what is read, as the guide says
-	for statement, want := range map[string]uint16{
+	fails(t, "a reader", reader, map[string]uint16{
 		"INSERT INTO t VALUES (1)": 1142, "DROP TABLE t": 1142, "CREATE TABLE u (a INT)": 1142, "CALL p()": 1370,
-		"LOCK " + "TABLES t READ": 1044, "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1": 1044,
-	} {
-		if _, err := reader.ExecContext(t.Context(), statement); number(t, err) != want {
-			t.Errorf("%s: %v, want %d", statement, err, want)
-		}
-	}
+		"LOCK TABLES t READ": 1044, "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1": 1044,
+	})
 }
 
 // A database that a binding has dropped comes back, empty, with the next binding.
 func TestADroppedDatabaseComesBack(t *testing.T) {
 	b := newBench(t)
-	in := b.instance("i")
+	in := b.Instance("i")
 	in.Parameters = json.RawMessage(`{"collation":"utf8mb4_bin"}`)
-	must(b, b.p.Provision, in)
+	b.Provision(in)
 	_, credentials, db := b.bound(in, "b", "")
 	exec(t, db, "DROP DATABASE "+fmt.Sprint(credentials["name"]))
 	b.bound(in, "c", "")
 	got := b.text("SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = ?", credentials["name"])
 	expect.Same(t, "its collation is", "utf8mb4_bin", got)
-	must(b, b.p.Deprovision, in)
-	odd := b.instance("odd")
+	b.Deprovision(in)
+	odd := b.Instance("odd")
 	for _, name := range []string{"latin1_bin", "no_such", "x; DROP DATABASE mysql"} {
 		odd.Parameters, _ = json.Marshal(map[string]string{"collation": name})
-		_, f := providertest.Drive(t, b.clock, func(ctx context.Context) (provider.Status, error) {
-			return b.p.Provision(ctx, odd)
-		})
-		if f == nil || !strings.Contains(f.Message, "collation") {
-			t.Errorf("collation %q: %v, want a failure that says so", name, f)
-		}
+		expect.Says(t, "the failure for collation "+name, b.Fails(b.P.Provision, odd).Message, "collation")
 	}
 }

@@ -13,8 +13,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Each answer of the server becomes advice for the operator.
@@ -73,7 +75,6 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 // The same of a server that is reached wrongly, or that refuses changes.
 func TestAServerThatRefuses(t *testing.T) {
 	w := newWorld(t)
-	port, free := w.access.Port, 1
 	for name, tc := range map[string]struct {
 		change func(*hosted.Access)
 		want   string
@@ -81,7 +82,7 @@ func TestAServerThatRefuses(t *testing.T) {
 		"NewPassword": {func(a *hosted.Access) { a.Password = "of yesterday" }, "password of today"},
 		"NoDatabase":  {func(a *hosted.Access) { a.Database = "lsdmissing" }, "own database is missing"},
 		"NoRights":    {func(a *hosted.Access) { a.Database = "mysql" }, "lacks a right"},
-		"Gone":        {func(a *hosted.Access) { a.Port = free }, "nobody answers"},
+		"Gone":        {func(a *hosted.Access) { a.Port = 1 }, "nobody answers"},
 		"WrongAuthority": {func(a *hosted.Access) {
 			*a = mariadbTLS(t, *a)
 			a.Host = "127.0.0.1"
@@ -90,9 +91,8 @@ func TestAServerThatRefuses(t *testing.T) {
 		"NoAuthority": {func(a *hosted.Access) { *a = mariadbTLS(t, *a); a.CA = "" }, "certificate"},
 	} {
 		access := w.access
-		access.Port = port
 		tc.change(&access)
-		_, err := w.open(w.broker, access).Provision(t.Context(), (&bench{world: w}).instance("i"))
+		_, err := w.open(w.broker, access).Provision(t.Context(), provider.Instance{})
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), w.access.Password) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
@@ -102,24 +102,21 @@ func TestAServerThatRefuses(t *testing.T) {
 // A server that takes no changes has operations wait, and go on once it does.
 func TestReadOnlyServer(t *testing.T) {
 	b := newBench(t)
-	in := b.instance("i")
+	in := b.Instance("i")
 	b.server.Root(t, "SET GLOBAL read_only = ON")
 	writable := func() { b.server.Root(t, "SET GLOBAL read_only = OFF") }
 	t.Cleanup(writable)
-	if _, err := b.p.Provision(t.Context(), in); err == nil || !strings.Contains(err.Error(), "takes no changes") {
-		t.Errorf("on a server that only reads: %v", err)
-	}
+	_, err := b.P.Provision(t.Context(), in)
+	expect.Says(t, "on a server that only reads", fmt.Sprint(err), "takes no changes")
 	writable()
-	must(b, b.p.Provision, in)
-	must(b, b.p.Deprovision, in)
+	b.Provision(in)
+	b.Deprovision(in)
 }
 
 // The server keeps of a password what MariaDB's own function gives.
 func TestVerifiers(t *testing.T) {
 	w := newWorld(t)
 	for _, password := range []string{"x", "a longer one, with ü"} {
-		if got, want := mariadb.VerifierOf(password), w.text("SELECT PASSWORD(?)", password); got != want {
-			t.Errorf("of %q: %s, want %s", password, got, want)
-		}
+		expect.Same(t, password, w.text("SELECT PASSWORD(?)", password), mariadb.VerifierOf(password))
 	}
 }

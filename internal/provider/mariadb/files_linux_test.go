@@ -37,8 +37,8 @@ func (b *bench) withoutFiles() {
 // operator learns what to do; and the end of the tenant's binding frees them.
 func TestOpenFiles(t *testing.T) {
 	b := newKeepingBench(t, "--table-open-cache=10")
-	in := b.instance("attacker")
-	must(b, b.p.Provision, in)
+	in := b.Instance("attacker")
+	b.Provision(in)
 	binding, _, db := b.bound(in, "b", "")
 	c := expect.Get(db.Conn(t.Context()))(t)
 	var locks []string
@@ -50,17 +50,17 @@ func TestOpenFiles(t *testing.T) {
 	b.server.Root(t, "FLUSH TABLES "+own+".brokers, "+own+".things") // as others do, who use many tables
 	exec(t, c, "LOCK TABLES "+strings.Join(locks, ", "))
 	b.withoutFiles()
-	page, _, err := b.p.List(t.Context(), "")
+	page, _, err := b.P.List(t.Context(), "")
 	if len(page) > 0 {
 		t.Fatal("the files are not used up")
 	}
 	providertest.Troubled(t, "an inventory of a server without files", target.Full, err)
-	_, _, err = b.p.Survey(t.Context(), b.target.Name)
+	_, _, err = b.P.Survey(t.Context(), b.Target.Name)
 	providertest.Troubled(t, "a look at a server without files", target.Full, err)
-	_, err = b.p.Provision(t.Context(), b.instance("neighbour"))
+	_, err = b.P.Provision(t.Context(), b.Instance("neighbour"))
 	providertest.Troubled(t, "an operation on a server without files", target.Full, err)
 	expect.Says(t, "what the operator reads", err.Error(), "open_files_limit")
-	must(b, b.p.Unbind, binding)
+	b.Unbind(binding)
 	b.live(binding)
-	must(b, b.p.Deprovision, in)
+	b.Deprovision(in)
 }

@@ -32,7 +32,7 @@ import (
 func newKeepingBench(t testing.TB, settings ...string) *bench {
 	t.Helper()
 	b := newOwnBench(t, mariadbtest.New(t, settings...))
-	b.plan = `{"retain_days":7}`
+	b.Plan = `{"retain_days":7}`
 	return b
 }
 
@@ -40,28 +40,21 @@ func newKeepingBench(t testing.TB, settings ...string) *bench {
 // attacker whose binding ends last but one.
 func (b *bench) live(attacker provider.Binding) {
 	b.t.Helper()
-	in := b.instance("a neighbour's é中'\\\"?")
-	must(b, b.p.Provision, in)
-	binding := b.binding(in, "b ?\\'", "")
-	if grant := must(b, b.p.Bind, binding).Grant; !opens(b.t, grant) {
+	in := b.Instance("a neighbour's é中'\\\"?")
+	b.Provision(in)
+	binding := b.Binding(in, "b ?\\'", "")
+	if !opens(b.t, b.Bind(binding)) {
 		b.t.Error("a neighbour's binding does not open")
 	}
-	in.Operation, in.Former = b.operation(operation.Update), in.Snapshot
+	in.Operation, in.Former = b.Operation(operation.Update), in.Snapshot
 	in.Snapshot = json.RawMessage(`{"connection_limit":7,"retain_days":7}`)
-	must(b, b.p.Update, in)
-	holding := provider.Holding{Tags: provider.BindingTagsOf(binding), Target: b.target}
-	for _, step := range []func() error{
-		func() error { return b.p.Quarantine(b.t.Context(), holding) }, func() error { return b.p.Release(b.t.Context(), holding) },
-	} {
-		if err := step(); err != nil {
-			b.t.Error(err)
-		}
-	}
-	must(b, b.p.Unbind, binding)
-	kept := b.retained(in)
-	again := b.undeleted(in, kept, "again")
-	must(b, b.p.Unbind, attacker)
-	must(b, b.p.Deprovision, again)
+	b.Update(in)
+	holding := provider.Holding{Tags: provider.BindingTagsOf(binding), Target: b.Target}
+	expect.OK(b.t, errors.Join(b.P.Quarantine(b.t.Context(), holding), b.P.Release(b.t.Context(), holding)))
+	b.Unbind(binding)
+	again := b.Undeleted(in, b.Retained(in), "again")
+	b.Unbind(attacker)
+	b.Deprovision(again)
 }
 
 // Prepared statements are counted for the whole server. One tenant prepares as many as there may be, and everybody's
@@ -69,11 +62,10 @@ func (b *bench) live(attacker provider.Binding) {
 // takes its clients to write in.
 func TestPreparedStatements(t *testing.T) {
 	b := newKeepingBench(t, "--max-prepared-stmt-count=100", "--skip-character-set-client-handshake", "--character-set-server=gbk")
-	in := b.instance("attacker")
-	must(b, b.p.Provision, in)
+	in := b.Provisioned("attacker")
 	binding, _, db := b.bound(in, "b", "")
-	c, err := db.Conn(t.Context())
-	expect.OK(t, err)
+	c := conn(t, db)
+	var err error
 	for n := 0; number(t, err) == 0 && n < 200; n++ {
 		_, err = c.ExecContext(t.Context(), fmt.Sprintf("PREPARE s%d FROM 'SELECT 1'", n))
 	}
@@ -81,35 +73,30 @@ func TestPreparedStatements(t *testing.T) {
 		t.Fatalf("the statements are not used up: %v", err)
 	}
 	b.live(binding)
-	must(b, b.p.Deprovision, in)
+	b.Deprovision(in)
 }
 
 // One tenant holds all connections that the server has. The broker has one that it kept, and the one that the server
 // reserves; where it has neither, the operator is told what to do.
 func TestConnections(t *testing.T) {
 	b := newKeepingBench(t, "--max-connections=10", "--wait-timeout=1")
-	in := b.instance("attacker")
-	must(b, b.p.Provision, in)
-	binding, credentials, _ := b.bound(in, "b", "")
+	binding, credentials, _ := b.bound(b.Provisioned("attacker"), "b", "")
 	db := dial(t, credentials, func(c *mysql.Config) { c.Params = map[string]string{"wait_timeout": "1000"} })
-	lambda := mariadb.New(mariadb.Options{
-		Broker: b.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: b.access}, Now: b.clock.Now,
-	})
-	t.Cleanup(lambda.Close)
-	watch, err := b.server.Administrator().Conn(t.Context())
-	expect.OK(t, err)
-	defer func() { _ = watch.Close() }()
+	lambda := b.frozen(nil)
+	getsIn := func() bool {
+		_, _, err := lambda.Survey(t.Context(), b.Target.Name)
+		return err == nil
+	}
+	watch := conn(t, b.server.Administrator())
 	exec(t, watch, "SET wait_timeout = 1000")
+	var err error
 	for err == nil {
 		_, err = db.Conn(t.Context()) // all are open until the test ends
 	}
 	if n := number(t, err); n != 1040 {
 		t.Fatalf("the connections are not used up: %v", err)
 	}
-	until(t, "the broker gets in by the connection that is reserved", func() bool {
-		_, _, err := lambda.Survey(t.Context(), b.target.Name)
-		return err == nil
-	})
+	until(t, "the broker gets in by the connection that is reserved", getsIn)
 	until(t, "that one is free again, and the one that is kept outlives what the server lets others be idle", func() bool {
 		var n, idle int
 		err := watch.QueryRowContext(t.Context(), "SELECT COUNT(*), FLOOR(IFNULL(MIN(time_ms), 0)) "+
@@ -126,11 +113,8 @@ func TestConnections(t *testing.T) {
 	})
 	_, err = lambda.Unbind(t.Context(), binding)
 	providertest.Troubled(t, "without a connection", target.Connections, err)
-	must(b, b.p.Unbind, binding)
-	until(t, "the broker gets in", func() bool {
-		_, _, err := lambda.Survey(t.Context(), b.target.Name)
-		return err == nil
-	})
+	b.Unbind(binding)
+	until(t, "the broker gets in", getsIn)
 }
 
 // A server that falls silent when a step gives its lock back does not hold the step: it ends with its time.
@@ -170,32 +154,30 @@ func TestASilentServerHoldsNoStep(t *testing.T) {
 	}()
 	access := b.access
 	access.Port = l.Addr().(*net.TCPAddr).Port
-	in := b.instance("silent")
-	t.Cleanup(func() { _, _ = b.p.Deprovision(context.Background(), in) })
+	in := b.Instance("silent")
+	t.Cleanup(func() { _, _ = b.P.Deprovision(context.Background(), in) })
 	_, err := b.open(b.broker, access).Provision(ctx, in)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the step says %v", err)
 	}
-	must(b, b.p.Provision, in) // the lock is free
+	b.Provision(in) // the lock is free
 }
 
 // A drop that waits longer than other statements may take goes on: one that is cut off has dropped nothing.
 func TestDropsTakeTheirTime(t *testing.T) {
 	mariadb.StatementTime(t, "1")
 	b := newBench(t)
-	in := b.instance("i")
-	must(b, b.p.Provision, in)
+	in := b.Provisioned("i")
 	_, credentials, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT)")
-	holder, err := b.server.Administrator().Conn(t.Context())
-	expect.OK(t, err)
-	defer func() { _ = holder.Close() }()
+	holder := conn(t, b.server.Administrator())
 	waits := "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ? AND info LIKE '%DROP DATABASE%' AND time_ms > 1200"
 	for try := 0; ; try++ {
 		exec(t, holder, "LOCK TABLES "+fmt.Sprint(credentials["name"])+".t READ")
 		var st provider.Status
+		var err error
 		ended := make(chan struct{})
-		go func() { defer close(ended); st, err = b.p.Deprovision(t.Context(), in) }()
+		go func() { defer close(ended); st, err = b.P.Deprovision(t.Context(), in) }()
 		until(t, "the drop waits, or was cut off", func() bool {
 			select {
 			case <-ended:
@@ -263,7 +245,7 @@ func TestFoldersOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newOwnBench(t, tc.server)
-			in := b.provisioned("i")
+			in := b.Provisioned("i")
 			_, _, db := b.bound(in, "b", "")
 			folder := expect.Get(os.MkdirTemp("", "lso"))(t)
 			defer func() { _ = os.RemoveAll(folder) }()
@@ -274,14 +256,9 @@ func TestFoldersOfOthers(t *testing.T) {
 				t.Errorf("in another's folder there are %v: %v", found, err)
 			}
 			var said bytes.Buffer
-			p := mariadb.New(mariadb.Options{Broker: b.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: b.access}, Now: b.clock.Now,
-				Log: slog.New(slog.NewTextHandler(&said, nil))})
-			defer p.Close()
-			if _, _, err := p.Survey(t.Context(), hosted.DefaultTarget); err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.Contains(said.String(), "skip-symbolic-links"); got != tc.writes {
-				t.Errorf("at the start the log says %q", said.String())
+			_, _, err := b.frozen(slog.New(slog.NewTextHandler(&said, nil))).Survey(t.Context(), hosted.DefaultTarget)
+			if got := strings.Contains(said.String(), "skip-symbolic-links"); got != tc.writes || err != nil {
+				t.Errorf("at the start the log says %q: %v", said.String(), err)
 			}
 		})
 	}
@@ -290,10 +267,10 @@ func TestFoldersOfOthers(t *testing.T) {
 // Facts tell what is in use of a tenant's own database; each binding adds its limit of connections.
 func TestFactsAreOfOneInstance(t *testing.T) {
 	b := newBench(t)
-	mine, theirs := b.provisioned("mine"), b.provisioned("theirs")
+	mine, theirs := b.Provisioned("mine"), b.Provisioned("theirs")
 	facts := func(in provider.Instance) provider.Facts {
 		t.Helper()
-		f, err := b.p.Describe(t.Context(), in)
+		f, err := b.P.Describe(t.Context(), in)
 		if err != nil || f.Size == nil || f.Connections == nil || !strings.HasPrefix(f.Engine, "MariaDB 1") ||
 			strings.Contains(f.Engine, "-") || f.Address == "" {
 			t.Fatalf("facts %+v, error %v", f, err)

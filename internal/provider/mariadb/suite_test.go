@@ -5,8 +5,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
-	"encoding/json"
 	"fmt"
+	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +84,15 @@ func (w *world) open(broker string, access hosted.Access) *mariadb.Provider {
 	return p
 }
 
+// frozen is a provider of the broker as in a function, which keeps no connection and has this log.
+func (w *world) frozen(log *slog.Logger) *mariadb.Provider {
+	p := mariadb.New(mariadb.Options{
+		Broker: w.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: w.access}, Now: w.clock.Now, Log: log,
+	})
+	w.t.Cleanup(p.Close)
+	return p
+}
+
 // text reads one text as the administrator.
 func (w *world) text(query string, args ...any) string {
 	w.t.Helper()
@@ -119,8 +129,8 @@ func (w *world) plant(at, owner provider.Tags) {
 	}
 	instance := nameOf(at.OfInstance())
 	label := hosted.Label{Tags: owner, Created: w.clock.Now()}
-	w.server.Root(w.t, "INSERT INTO "+w.access.Database+".things (name, instance, broker, version, label, details) VALUES (?, ?, ?, 1, ?, ?)",
-		thing, instance, owner.Broker, label.Text(), `{"phase":"ready"}`)
+	w.server.Root(w.t, "INSERT INTO "+w.access.Database+".things (name, instance, broker, version, label, details) "+
+		"VALUES (?, ?, ?, 1, ?, ?)", thing, instance, owner.Broker, label.Text(), `{"phase":"ready"}`)
 }
 
 // dial opens the database that credentials are for, by their URI.
@@ -155,13 +165,7 @@ func verified(t testing.TB, credentials map[string]any) func(*mysql.Config) {
 
 func opens(t testing.TB, g *provider.Grant) bool {
 	t.Helper()
-	var kept provider.Grant
-	raw, err := json.Marshal(g)
-	if err == nil {
-		err = json.Unmarshal(raw, &kept)
-	}
-	expect.OK(t, err)
-	db := dial(t, kept.Credentials, nil)
+	db := dial(t, g.Credentials, nil)
 	defer func() { _ = db.Close() }()
 	return db.PingContext(t.Context()) == nil
 }
@@ -169,31 +173,35 @@ func opens(t testing.TB, g *provider.Grant) bool {
 // factory makes harnesses over the real server.
 func factory(t *testing.T) *providertest.Harness {
 	w := newWorld(t)
-	p := w.open(w.broker, w.access)
-	return &providertest.Harness{
-		Provider: providertest.Failing{Provider: p}, Inventory: p, Broker: w.broker, Clock: w.clock,
-		Elsewhere: func(t testing.TB) (provider.Provider, provider.Inventory) {
-			p := w.open(w.broker, loginOf(t, 1))
-			return providertest.Failing{Provider: p}, p
+	open := func(broker string, access hosted.Access) (provider.Provider, provider.Inventory) {
+		p := w.open(broker, access)
+		return providertest.Failing{Provider: p}, p
+	}
+	h := &providertest.Harness{
+		Broker: w.broker, Clock: w.clock, Target: provider.Target{Name: hosted.DefaultTarget}, PageSize: smallPage,
+		Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
+			return open(broker, w.access)
 		},
-		Target:    provider.Target{Name: hosted.DefaultTarget},
+		Elsewhere: func(t testing.TB) (provider.Provider, provider.Inventory) { return open(w.broker, loginOf(t, 1)) },
 		ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
 		Parameters: providertest.Note, Fail: providertest.FailBySetting,
 		Plant: func(_ testing.TB, at, owner provider.Tags) { w.plant(at, owner) },
 		Look:  func(_ testing.TB, at provider.Tags) string { return strings.TrimSpace(w.look(at)) },
 		Opens: opens,
+		Fill: func(t testing.TB, g *provider.Grant) { // something runs as the binding's account, which stays so
+			exec(t, dial(t, g.Credentials, nil), "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)",
+				"CREATE VIEW v AS SELECT a FROM t")
+		},
+		Holds: func(t testing.TB, g *provider.Grant) bool {
+			return count(t, dial(t, g.Credentials, nil), "SELECT a FROM v") == 7
+		},
 		Secrets: func(_ testing.TB, at provider.Tags) int {
-			if w.text(`SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?
-				AND NOT JSON_VALUE(priv, '$.account_locked')`, nameOf(at)) == "0" {
-				return 0
-			}
-			return 1
+			n, _ := strconv.Atoi(w.text(`SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?
+				AND NOT JSON_VALUE(priv, '$.account_locked')`, nameOf(at)))
+			return n
 		},
 		Falter: w.calls.Arm,
-		Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
-			p := w.open(broker, w.access)
-			return providertest.Failing{Provider: p}, p
-		},
-		PageSize: smallPage,
 	}
+	h.Provider, h.Inventory = open(w.broker, w.access)
+	return h
 }

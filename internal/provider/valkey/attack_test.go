@@ -2,12 +2,9 @@ package valkey_test
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -26,90 +23,40 @@ import (
 
 // A world is a provider on a server of its own or a shared one.
 type world struct {
+	*providertest.Bench[*valkey.Provider]
 	t      *testing.T
 	server *valkeytest.Server
-	p      *valkey.Provider
-	clock  *providertest.Clock
-	broker string
-	target provider.Target
 }
 
 func newWorld(t *testing.T, s *valkeytest.Server) *world {
 	t.Helper()
-	w := &world{t: t, server: s, clock: providertest.NewClock(start), broker: "broker-" + rand.Text()}
-	w.p = w.open(s.Access())
-	return w
+	clock, broker := providertest.NewClock(start), "broker-"+rand.Text()
+	return &world{providertest.NewBench(t, provide(t, broker, clock, s.Access(), 0), clock, broker, ""), t, s}
 }
 
-func (w *world) open(a hosted.Access) *valkey.Provider { return w.pooled(a, 0) }
+// keeps has the provider keep its connection from now on.
+func (w *world) keeps() { w.P = provide(w.t, w.Broker, w.Clock, w.server.Access(), 8) }
 
-func (w *world) pooled(a hosted.Access, pool int) *valkey.Provider {
-	p := valkey.New(valkey.Options{
-		Broker: w.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: a}, Now: w.clock.Now, Log: slog.New(slog.DiscardHandler), Pool: pool,
-	})
-	w.t.Cleanup(p.Close)
-	return p
-}
-
-func (w *world) instance(id string) provider.Instance {
-	return provider.Instance{
-		Broker: w.broker, Platform: "p", ID: id, Incarnation: "incarnation-of-" + id, Target: w.target, PlanID: "plan",
-		Operation: provider.Operation{ID: rand.Text()},
-	}
-}
-
-func (w *world) binding(instance, id string) provider.Binding {
-	return provider.Binding{Instance: w.instance(instance), ID: id, Incarnation: "incarnation-of-" + id,
-		Secret: []byte(fmt.Sprintf("a secret of %032s", id))}
-}
-
-// drive makes the steps of an operation, and records what they answer.
-func (w *world) drive(in *provider.Instance, step func() (provider.Status, error)) provider.Status {
+// bound makes a binding.
+func (w *world) bound(in provider.Instance, id, parameters string) app {
 	w.t.Helper()
-	return providertest.Must(w.t, w.clock, func(context.Context) (provider.Status, error) {
-		st, err := step()
-		providertest.Keep(in, st, err)
-		if err == nil && st.Target != nil {
-			w.target = *st.Target
-		}
-		return st, err
-	})
-}
-
-func (w *world) provision(id string) {
-	w.t.Helper()
-	in := w.instance(id)
-	w.drive(&in, func() (provider.Status, error) { return w.p.Provision(w.t.Context(), in) })
-}
-
-func (w *world) deprovision(id string) {
-	w.t.Helper()
-	in := w.instance(id)
-	w.drive(&in, func() (provider.Status, error) { return w.p.Deprovision(w.t.Context(), in) })
-}
-
-// An app is what a binding gives one.
-type app struct{ user, password, prefix string }
-
-func (w *world) bind(instance, id, parameters string) app {
-	w.t.Helper()
-	b := w.binding(instance, id)
-	if parameters != "" {
-		b.Parameters = json.RawMessage(parameters)
-	}
-	g := w.drive(&b.Instance, func() (provider.Status, error) { return w.p.Bind(w.t.Context(), b) }).Grant.Credentials
-	return app{g["username"].(string), g["password"].(string), g["prefix"].(string)}
-}
-
-func (w *world) unbind(instance, id string) {
-	w.t.Helper()
-	b := w.binding(instance, id)
-	w.drive(&b.Instance, func() (provider.Status, error) { return w.p.Unbind(w.t.Context(), b) })
+	b := w.Binding(in, id, parameters)
+	a := appOf(w.Bind(b))
+	a.Binding = b
+	return a
 }
 
 func (w *world) login(a app) *valkeytest.Session {
 	w.t.Helper()
-	return expect.Get(w.server.Login(w.t, a.user, a.password))(w.t)
+	return a.login(w.t, w.server)
+}
+
+// shut requires that an app cannot log in.
+func (w *world) shut(when string, a app) {
+	w.t.Helper()
+	if _, err := w.server.Login(w.t, a.user, a.password); err == nil {
+		w.t.Errorf("%s: the password opens", when)
+	}
 }
 
 // refusedFor is the first word of what the server refused a command with; empty if it did not.
@@ -158,9 +105,7 @@ var attacks = []string{
 func TestAnAppReachesNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
-	w.provision("mine")
-	w.provision("theirs")
-	mine, theirs := w.bind("mine", "m", ""), w.bind("theirs", "t", "")
+	mine, theirs := w.bound(w.Provisioned("mine"), "m", ""), w.bound(w.Provisioned("theirs"), "t", "")
 	victim := w.login(theirs)
 	for _, command := range []string{
 		"SET key secret", "SADD set a", "ZADD z 1 a", "RPUSH list a", "XADD stream 1-1 a b", "GEOADD geo 1 1 a", "PFADD hll a",
@@ -204,8 +149,7 @@ var keyless = []string{
 func TestNoCommandTakesTheKeysOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
-	w.provision("mine")
-	mine := w.bind("mine", "m", "")
+	mine := w.bound(w.Provisioned("mine"), "m", "")
 	root, session := w.server.Root(t), w.login(mine)
 	must(t, root, "ACL", "SETUSER", mine.user+"-weak", "reset", "on", "nopass", "~*", "+@all")
 	allowed, reached := 0, 0
@@ -257,8 +201,8 @@ func dryRun(root *valkeytest.Session, user string, command []string) any {
 func TestWhatAppsNeed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.Start(t, "one"))
-	w.provision("i")
-	a, b, reader := w.bind("i", "a", ""), w.bind("i", "b", `{"role": "read_write"}`), w.bind("i", "r", `{"role": "read_only"}`)
+	in := w.Provisioned("i")
+	a, b, reader := w.bound(in, "a", ""), w.bound(in, "b", `{"role": "read_write"}`), w.bound(in, "r", `{"role": "read_only"}`)
 	writer, other, reads := w.login(a), w.login(b), w.login(reader)
 	key := a.prefix + "k"
 	for _, command := range [][]string{
@@ -287,34 +231,28 @@ func TestWhatAppsNeed(t *testing.T) {
 	} {
 		expect.Same(t, fmt.Sprintf("a binding that only reads: %v answered", command), "NOPERM", refusedFor(reads, command...))
 	}
-	w.unbind("i", "a") // the successor's login goes on
+	w.Unbind(a.Binding) // the successor's login goes on
 	if must(t, w.login(b), "GET", key) != "2" {
 		t.Error("after an unbind, the other binding lacks the data")
 	}
-	in := w.binding("i", "x")
-	in.Instance.Target, in.Parameters = w.target, json.RawMessage(`{"role": "read_only +@all ~*"}`)
-	if _, err := w.p.Bind(t.Context(), in); err == nil {
+	if _, err := w.P.Bind(t.Context(), w.Binding(in, "x", `{"role": "read_only +@all ~*"}`)); err == nil {
 		t.Error("a role that does not exist was taken")
 	}
-	w.deprovision("i")
 }
 
 // An unbind ends every session of its user, whatever that is doing.
 func TestAnUnbindEndsSessions(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(w *world){
-		"Unbind":      func(w *world) { w.unbind("i", "b") },
-		"Deprovision": func(w *world) { w.deprovision("i") },
-		"Quarantine":  func(w *world) { w.quarantine("b") },
-		"Instance's quarantine": func(w *world) {
-			w.quarantine("")
-		},
+	for name, end := range map[string]func(w *world, b provider.Binding){
+		"Unbind":                func(w *world, b provider.Binding) { w.Unbind(b) },
+		"Deprovision":           func(w *world, b provider.Binding) { w.Deprovision(b.Instance) },
+		"Quarantine":            func(w *world, b provider.Binding) { w.quarantine(provider.BindingTagsOf(b)) },
+		"Instance's quarantine": func(w *world, b provider.Binding) { w.quarantine(provider.TagsOf(b.Instance)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, valkeytest.Start(t, "one"))
-			w.provision("i")
-			a := w.bind("i", "b", "")
+			a := w.bound(w.Provisioned("i"), "b", "")
 			key := a.prefix + "key"
 			sessions := map[string]*valkeytest.Session{}
 			for _, doing := range []string{"idle", "listens", "waits", "in a transaction"} {
@@ -324,45 +262,26 @@ func TestAnUnbindEndsSessions(t *testing.T) {
 			must(t, sessions["in a transaction"], "MULTI")
 			must(t, sessions["in a transaction"], "SET", key, "queued")
 			expect.OK(t, sessions["waits"].Send("BLPOP", a.prefix+"list", "0"))
-			w.turnedOff(a, sessions["idle"])
+			root := w.server.Root(t)
+			must(t, root, "ACL", "SETUSER", a.user, "off") // which alone ends no session
+			must(t, sessions["idle"], "PING")
+			must(t, root, "ACL", "SETUSER", a.user, "on")
 			stop := w.knock(a)
-			end(w)
+			end(w, a.Binding)
 			stop()
+			_ = sessions["in a transaction"].Send("EXEC")
+			_ = sessions["idle"].Send("PING")
 			for doing, s := range sessions {
-				if doing == "in a transaction" {
-					_ = s.Send("EXEC")
-				}
-				if doing == "idle" {
-					_ = s.Send("PING")
-				}
-				if answer, err := s.Read(); err == nil || errorsIsAnswer(err) {
+				answer, err := s.Read()
+				if _, answered := errors.AsType[valkeytest.Answer](err); err == nil || answered {
 					t.Errorf("a session that %s goes on: %v %v", doing, answer, err)
 				}
 			}
-			root := w.server.Root(t)
 			expect.Never(t, "the server's sessions", must(t, root, "CLIENT", "LIST").(string), "user="+a.user+" ")
-			if _, err := w.server.Login(t, a.user, a.password); err == nil {
-				t.Error("the password still opens")
-			}
-			if got := must(t, root, "EXISTS", key); got != int64(0) {
-				t.Error("what was queued was done")
-			}
+			w.shut("in the end", a)
+			expect.Same(t, "keys of what was queued", any(int64(0)), must(t, root, "EXISTS", key))
 		})
 	}
-}
-
-func errorsIsAnswer(err error) bool {
-	_, ok := errors.AsType[valkeytest.Answer](err)
-	return ok
-}
-
-// turnedOff proves that a session outlives what merely turns its user off.
-func (w *world) turnedOff(a app, s *valkeytest.Session) {
-	w.t.Helper()
-	root := w.server.Root(w.t)
-	must(w.t, root, "ACL", "SETUSER", a.user, "off")
-	must(w.t, s, "PING")
-	must(w.t, root, "ACL", "SETUSER", a.user, "on")
 }
 
 // knock logs in again and again until it is stopped.
@@ -383,33 +302,25 @@ func (w *world) knock(a app) (stop func()) {
 	return func() { close(ended); wg.Wait() }
 }
 
-func (w *world) quarantine(binding string) {
+func (w *world) quarantine(tags provider.Tags) {
 	w.t.Helper()
-	tags := provider.TagsOf(w.instance("i"))
-	if binding != "" {
-		tags = provider.BindingTagsOf(w.binding("i", binding))
-	}
-	expect.OK(w.t, w.p.Quarantine(w.t.Context(), provider.Holding{Tags: tags, Target: w.target}))
+	expect.OK(w.t, w.P.Quarantine(w.t.Context(), provider.Holding{Tags: tags, Target: w.Target}))
 }
 
 // A binding that is in quarantine by itself stays so when its instance is released.
 func TestReleasesAreApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.Start(t, "one"))
-	w.provision("i")
-	a, b := w.bind("i", "a", ""), w.bind("i", "b", "")
-	w.quarantine("a")
-	w.quarantine("")
-	in := w.binding("i", "c")
-	if _, err := w.p.Bind(t.Context(), in); err == nil {
+	in := w.Provisioned("i")
+	a, b := w.bound(in, "a", ""), w.bound(in, "b", "")
+	w.quarantine(provider.BindingTagsOf(a.Binding))
+	w.quarantine(provider.TagsOf(in))
+	if _, err := w.P.Bind(t.Context(), w.Binding(in, "c", "")); err == nil {
 		t.Error("an instance in quarantine was bound")
 	}
-	expect.OK(t, w.p.Release(t.Context(), provider.Holding{Tags: provider.TagsOf(w.instance("i")), Target: w.target}))
-	if _, err := w.server.Login(t, a.user, a.password); err == nil {
-		t.Error("released with its instance: want the binding still in quarantine")
-	}
+	expect.OK(t, w.P.Release(t.Context(), provider.Holding{Tags: provider.TagsOf(in), Target: w.Target}))
+	w.shut("in quarantine by itself, released with its instance", a)
 	w.login(b)
-	w.deprovision("i")
 }
 
 // A deletion takes an instance's keys, all of them, while an app that was never
@@ -417,9 +328,8 @@ func TestReleasesAreApart(t *testing.T) {
 func TestADeletionTakesItsOwnKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
-	w.provision("mine")
-	w.provision("theirs")
-	mine, theirs := w.bind("mine", "m", ""), w.bind("theirs", "t", "")
+	in := w.Provisioned("mine")
+	mine, theirs := w.bound(in, "m", ""), w.bound(w.Provisioned("theirs"), "t", "")
 	const keys = 3000
 	for _, a := range []app{mine, theirs} {
 		s := w.login(a)
@@ -441,15 +351,13 @@ func TestADeletionTakesItsOwnKeys(t *testing.T) {
 			}
 		}
 	}()
-	w.deprovision("mine")
+	w.Deprovision(in)
 	<-done
 	root := w.server.Root(t)
 	if got := must(t, root, "DBSIZE"); got != int64(keys) {
 		t.Errorf("%v keys are left, want the %d of the other instance (%d were written late)", got, keys, wrote)
 	}
-	if all := must(t, root, "KEYS", mine.prefix+"*").([]any); len(all) > 0 {
-		t.Errorf("%d keys of what was deleted", len(all))
-	}
+	expect.Same(t, "keys of what was deleted", any([]any{}), must(t, root, "KEYS", mine.prefix+"*"))
 }
 
 // A step of a deletion ends in time to remember how far it has come, however slow the server is.
@@ -460,7 +368,7 @@ func TestADeletionAtASlowServerGoesOn(t *testing.T) {
 	for n := range 100 {
 		must(t, root, "SET", fmt.Sprint(n), "x")
 	}
-	err := valkey.EraseSlowly(t, w.server.Access(), w.instance("i"), 50*time.Millisecond)
+	err := valkey.EraseSlowly(t, w.server.Access(), w.Instance("i"), 50*time.Millisecond)
 	if later, ok := errors.AsType[*hosted.Later](err); !ok || later.Status.State == nil {
 		t.Errorf("the step ends with %v, want a state for the next one", err)
 	}
@@ -472,8 +380,7 @@ func TestNoPasswordIsOnTheServer(t *testing.T) {
 	w := newWorld(t, valkeytest.New(t, "commandlog-execution-slower-than 0", "slowlog-max-len 1000"))
 	monitor := w.server.Root(t)
 	must(t, monitor, "MONITOR")
-	w.provision("i")
-	a := w.bind("i", "b", "")
+	a := w.bound(w.Provisioned("i"), "b", "")
 	w.login(a)
 	_, _ = w.server.Login(t, a.user, a.password+"x")
 	root := w.server.Root(t)
@@ -484,8 +391,7 @@ func TestNoPasswordIsOnTheServer(t *testing.T) {
 	}
 	must(t, root, "ECHO", "the end")
 	for !strings.Contains(all["MONITOR"], "the end") {
-		line := expect.Get(monitor.Read())(t)
-		all["MONITOR"] += fmt.Sprintln(line)
+		all["MONITOR"] += fmt.Sprintln(expect.Get(monitor.Read())(t))
 	}
 	for where, text := range all {
 		expect.Never(t, where, text, a.password)
@@ -516,11 +422,7 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 			must(t, s.Root(t), "ACL", "SETUSER", "default", "on", "nopass")
 			return s.Access()
 		}, "default user", ""},
-		"WrongPassword": {func() hosted.Access {
-			a := sound.Access()
-			a.Password += "x"
-			return a
-		}, "refuses the broker's login", target.Login},
+		"WrongPassword": {func() hosted.Access { a := sound.Access(); a.Password += "x"; return a }, "refuses the broker's login", target.Login},
 		"NoRights": {func() hosted.Access {
 			must(t, sound.Root(t), "ACL", "SETUSER", "poor", "on", ">poor", "+ping")
 			a := sound.Access()
@@ -530,8 +432,7 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 		"OursNamedLikeIt": {func() hosted.Access {
 			s := valkeytest.New(t)
 			a := s.Access()
-			must(t, s.Root(t), append([]string{"ACL", "SETUSER", "longshore", "on", ">" + a.Password},
-				strings.Fields(valkeytest.BrokerRules)...)...)
+			must(t, s.Root(t), strings.Fields("ACL SETUSER longshore on >"+a.Password+" "+valkeytest.BrokerRules)...)
 			a.User = "longshore"
 			return a
 		}, "another name", ""},
@@ -541,14 +442,12 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &world{t: t, clock: providertest.NewClock(start), broker: "broker-" + rand.Text()}
 			a := c.server()
-			w.p = w.open(a)
-			in := w.instance("i")
+			p := provide(t, "broker-"+rand.Text(), providertest.NewClock(start), a, 0)
+			in := provider.Instance{Platform: "p", ID: "i", Incarnation: "of i"}
 			for range 3 {
-				st, err := w.p.Provision(t.Context(), in)
-				if err == nil && st.Target != nil {
-					in.Target = *st.Target
+				st, err := p.Provision(t.Context(), in)
+				if providertest.Keep(&in, st, err); err == nil && st.Target != nil {
 					continue
 				}
 				_, failed := errors.AsType[*provider.Failure](err)
@@ -568,36 +467,32 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 func TestRestartsAndFullServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t, "maxmemory-policy noeviction"))
-	w.provision("i")
-	kept, gone := w.bind("i", "kept", ""), w.bind("i", "gone", "")
-	w.unbind("i", "gone")
+	in := w.Provisioned("i")
+	kept, gone := w.bound(in, "kept", ""), w.bound(in, "gone", "")
+	w.Unbind(gone.Binding)
 	w.server.Restart(t)
 	s := w.login(kept)
-	if _, err := w.server.Login(t, gone.user, gone.password); err == nil {
-		t.Error("what was unbound is back after a restart")
-	}
+	w.shut("after a restart, what was unbound", gone)
 	must(t, s, "SET", kept.prefix+"key", "x")
 	must(t, w.server.Root(t), "CONFIG", "SET", "maxmemory", "1")
 	expect.Same(t, "the server is not full", "OOM", refusedFor(s, "SET", kept.prefix+"other", "x"))
-	w.login(w.bind("i", "another", ""))
-	w.unbind("i", "kept")
-	w.deprovision("i")
-	if page, _, err := w.p.List(t.Context(), ""); err != nil || len(page) > 0 {
-		t.Errorf("left: %v (error %v)", page, err)
-	}
+	w.login(w.bound(in, "another", ""))
+	w.Unbind(kept.Binding)
+	w.Deprovision(in)
+	expect.Same(t, "left", nil, w.Held())
 }
 
 // Pages of several servers follow one another; one that cannot be reached is an error, and the others are listed.
 func TestListingSeveralServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.Start(t, "one"))
-	w.provision("i")
+	w.Provisioned("i")
 	down := w.server.Access()
 	down.Port = 1
-	p := valkey.New(valkey.Options{Broker: w.broker, Now: w.clock.Now, Log: slog.New(slog.DiscardHandler),
-		Accesses: hosted.Accesses{
-			"a/b": valkeytest.Start(t, "another").Access(), "down": down, hosted.DefaultTarget: w.server.Access(), "zero": down,
-		}})
+	p := provide(t, w.Broker, w.Clock, down, 0)
+	p.Accesses = hosted.Accesses{
+		"a/b": valkeytest.Start(t, "another").Access(), "down": down, hosted.DefaultTarget: w.server.Access(), "zero": down,
+	}
 	seen, failures := map[string]bool{}, 0
 	for cursor, pages := "", 0; ; pages++ {
 		page, next, err := p.List(t.Context(), cursor)
@@ -615,7 +510,6 @@ func TestListingSeveralServers(t *testing.T) {
 	if failures != 2 || !maps.Equal(seen, map[string]bool{"i": true}) {
 		t.Errorf("%d failures and %v, want two and the instance", failures, seen)
 	}
-	w.deprovision("i")
 }
 
 // A server behind TLS is verified, by whom its CA names.
@@ -635,16 +529,16 @@ func TestTLS(t *testing.T) {
 		"OtherName": {ca, "localhost", false},
 	} {
 		a.CA, a.Host = c.ca, c.host
-		w.p = w.open(a)
-		if _, _, err := w.p.List(t.Context(), ""); (err == nil) != c.works {
+		w.P = provide(t, w.Broker, w.Clock, a, 0)
+		if _, _, err := w.P.List(t.Context(), ""); (err == nil) != c.works {
 			t.Errorf("%s: error %v", name, err)
 		}
 		if !c.works {
 			continue
 		}
-		w.provision("i")
-		b := w.binding("i", "b")
-		g := w.drive(&b.Instance, func() (provider.Status, error) { return w.p.Bind(t.Context(), b) }).Grant.Credentials
+		in := w.Instance("i")
+		w.Provision(in)
+		g := w.Bind(w.Binding(in, "b", "")).Credentials
 		if g["tls"] != true || g["ca"] != c.ca || !strings.HasPrefix(g["uri"].(string), "rediss://") {
 			t.Error("an app is not told of TLS")
 		}
@@ -652,6 +546,6 @@ func TestTLS(t *testing.T) {
 		if got := slices.Sorted(maps.Keys(g)); !slices.Equal(got, want) || g["type"] != "redis" || g["database"] != 0 {
 			t.Errorf("the credentials have %v, of the type %v, for the database %v", got, g["type"], g["database"])
 		}
-		w.deprovision("i")
+		w.Deprovision(in)
 	}
 }

@@ -37,8 +37,7 @@ func (p *Provider) Through(t testing.TB, calls *providertest.Calls) {
 			return nil, err
 		}
 		kept := &faulty{conn: c, calls: calls}
-		t.Cleanup(kept.once.close)
-		kept.once.of = c
+		t.Cleanup(func() { kept.once.Do(c.close) })
 		return kept, nil
 	}
 }
@@ -46,22 +45,15 @@ func (p *Provider) Through(t testing.TB, calls *providertest.Calls) {
 type faulty struct {
 	conn
 	calls *providertest.Calls
-	once  closer
+	once  sync.Once
 }
 
 // close ends it unless a command of it is still to land.
 func (f *faulty) close() {
 	if !f.calls.Waiting() {
-		f.once.close()
+		f.once.Do(f.conn.close)
 	}
 }
-
-type closer struct {
-	of   conn
-	once sync.Once
-}
-
-func (c *closer) close() { c.once.Do(c.of.close) }
 
 func (f *faulty) do(ctx context.Context, command ...string) (m valkey.ValkeyMessage, err error) {
 	err = f.calls.Call(ctx, func() error {

@@ -12,59 +12,17 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/valkey"
 	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
-// at is where the server is now.
-func (w *world) at() target.Epoch {
-	w.t.Helper()
-	return providertest.At(w.t, w.p, w.target)
-}
-
-// raise has the server be at a later epoch.
-func (w *world) raise() target.Epoch {
-	w.t.Helper()
-	return providertest.Raise(w.t, w.p, w.target)
-}
-
-// A server whose file of users is put back as it was has the user of a binding that was
-// removed since. Nothing is changed on it until each such user is locked.
+// A server whose file of users is put back as it was has the user of a binding that was removed since.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
-	w.provision("i")
-	removed, kept := w.bind("i", "removed", ""), w.bind("i", "kept", "")
-	file := w.server.Kept(t)
-	w.unbind("i", "removed")
-	known := w.raise()
-	w.server.PutBack(t, file)
-	w.login(removed) // else nothing is shown
-	in, b := w.instance("i"), w.binding("i", "kept")
-	in.Epoch, b.Instance.Epoch = known, known
-	page, _, err := w.p.Holdings(t.Context(), hosted.DefaultTarget, "")
-	if err != nil || len(page) != 3 {
-		t.Fatalf("it lists %+v: %v", page, err)
-	}
-	first := page[0]
-	first.Epoch = known
-	providertest.RefusesAll(t, w.p, in, b, b)
-	providertest.Troubled(t, "Adopt", target.Restored, w.p.Adopt(t.Context(), first, first.Tags))
-	providertest.Troubled(t, "Quarantine", target.Restored, w.p.Quarantine(t.Context(), first))
-	next := providertest.GoesOn(t, w.p, w.target, known)
-	for _, h := range page {
-		if h.Epoch = next; h.Tags.Binding == "removed" {
-			if err := w.p.Quarantine(t.Context(), h); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if _, err := w.server.Login(t, removed.user, removed.password); err == nil {
-		t.Error("a user that was locked logs in")
-	}
-	w.login(kept)
-	in.Epoch = next
-	w.drive(&in, func() (provider.Status, error) { return w.p.Deprovision(t.Context(), in) })
+	w.Restored(func(g *provider.Grant) bool { return opens(t, w.server, g) }, func() func() {
+		file := w.server.Kept(t)
+		return func() { w.server.PutBack(t, file) }
+	})
 }
 
 // A broker that ends in the middle of a call blames no server, and rings no alarm.
@@ -83,19 +41,18 @@ func TestRestoredForOneOfTwoBrokers(t *testing.T) {
 	t.Parallel()
 	s := valkeytest.New(t)
 	w, other := newWorld(t, s), newWorld(t, s)
-	w.provision("i")
-	other.provision("i")
-	removed := w.bind("i", "removed", "")
+	in, its := w.Provisioned("i"), other.Provisioned("i")
+	removed := w.bound(in, "removed", "")
 	file := s.Kept(t)
-	w.unbind("i", "removed")
-	known := w.raise()
+	w.Unbind(removed.Binding)
+	known := w.Raise()
 	s.PutBack(t, file)
 	w.login(removed) // else nothing is shown
 	for _, id := range []string{"a", "b", "c"} {
-		other.bind("i", id, "")
-		other.raise()
+		other.bound(its, id, "")
+		other.Raise()
 	}
-	if now := w.at(); now.Follows(known) {
+	if now := w.At(); now.Follows(known) {
 		t.Errorf("another broker's changes have it be at %v, after %v", now, known)
 	}
 }
@@ -105,27 +62,26 @@ func TestRestoredForOneOfTwoBrokers(t *testing.T) {
 func TestEpochsOfTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
-	w.provision("i")
-	w.raise()
-	at := w.raise()
-	name := func(count int64, mark string) string {
-		return fmt.Sprintf("longshore.%s.%d.%s", hosted.Name("", provider.Tags{Broker: w.broker}), count, mark)
+	w.Provisioned("i")
+	w.Raise()
+	at := w.Raise()
+	raised := func(count int64, mark string) {
+		name := fmt.Sprintf("longshore.%s.%d.%s", hosted.Name("", provider.Tags{Broker: w.Broker}), count, mark)
+		must(t, w.server.Root(t), "ACL", "SETUSER", name, "reset", "off")
 	}
-	must(t, w.server.Root(t), "ACL", "SETUSER", name(1, "late"), "reset", "off")
-	if got := w.at(); got != at {
-		t.Errorf("after what came late it is at %v, and was at %v", got, at)
-	}
+	raised(1, "late")
+	expect.Same(t, "after what came late, it is at", at, w.At())
 	// Another broker raises it between a look and the change.
-	must(t, w.server.Root(t), "ACL", "SETUSER", name(at.Count+1, "theirs"), "reset", "off")
+	raised(at.Count+1, "theirs")
 	theirs := target.Epoch{Count: at.Count + 1, Mark: "theirs"}
 	ours := target.Epoch{Count: at.Count + 1, Mark: "ours"}
-	if did, err := valkey.AdvanceBlindly(t.Context(), w.p, w.target, ours); err != nil || did {
+	if did, err := valkey.AdvanceBlindly(t.Context(), w.P, w.Target, ours); err != nil || did {
 		t.Errorf("of two at once, the second says that it raised the epoch (%t): %v", did, err)
 	}
-	expect.Same(t, "it is at", theirs, w.at())
-	must(t, w.server.Root(t), "ACL", "SETUSER", name(at.Count+1, "ours"), "reset", "off")
-	if got := w.at(); got == theirs || got.Mark == "ours" || got.Count != theirs.Count {
+	expect.Same(t, "it is at", theirs, w.At())
+	raised(at.Count+1, "ours")
+	if got := w.At(); got == theirs || got.Mark == "ours" || got.Count != theirs.Count {
 		t.Errorf("with two marks it is at %v", got)
 	}
-	w.raise()
+	w.Raise()
 }

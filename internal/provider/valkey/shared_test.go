@@ -30,59 +30,54 @@ func (w *world) crowd(a app) {
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t, "maxclients 20"))
-	functions := w.p
-	w.p = w.pooled(w.server.Access(), 8)
-	w.provision("mine")
-	w.provision("theirs")
-	attacker := w.bind("mine", "a", "")
-	w.bind("mine", "quiet", "")
+	functions := w.P
+	w.keeps()
+	mine, theirs := w.Provisioned("mine"), w.Provisioned("theirs")
+	attacker := w.bound(mine, "a", "")
+	w.bound(mine, "quiet", "")
 	w.crowd(attacker)
 
 	for range 20 {
-		b := w.binding("mine", "a")
-		_, err := functions.Unbind(t.Context(), b)
+		_, err := functions.Unbind(t.Context(), attacker.Binding)
 		trouble, ok := errors.AsType[*target.Trouble](err)
 		if !ok || trouble.Kind != target.Connections || !strings.Contains(trouble.Message, "CLIENT KILL") {
 			t.Fatalf("without a connection: %v, want the trouble %q", err, target.Connections)
 		}
 	}
-	w.bind("theirs", "b", "") // nobody can log in with it yet
-	if page, _, err := w.p.List(t.Context(), ""); err != nil || len(page) != 5 {
-		t.Errorf("it lists %v: %v", page, err)
+	w.bound(theirs, "b", "") // nobody can log in with it yet
+	if held := w.Held(); len(held) != 5 {
+		t.Errorf("it lists %v", held)
 	}
-	w.unbind("mine", "a")
-	w.login(w.bind("theirs", "c", ""))
+	w.Unbind(attacker.Binding)
+	w.login(w.bound(theirs, "c", ""))
 	if _, _, err := functions.Survey(t.Context(), hosted.DefaultTarget); err != nil {
 		t.Errorf("after the unbind: %v", err)
 	}
-	w.deprovision("mine")
-	w.deprovision("theirs")
+	w.Deprovision(mine)
+	w.Deprovision(theirs)
 }
 
 // The connection that is kept opens itself anew when it was cut, and ends with the provider.
 func TestTheKeptConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
-	w.p = w.pooled(w.server.Access(), 8)
+	w.keeps()
 	step, end := context.WithCancel(t.Context())
-	if _, _, err := w.p.Survey(step, hosted.DefaultTarget); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := w.P.Survey(step, hosted.DefaultTarget)
+	expect.OK(t, err)
 	end()
-	w.provision("i")
-	w.login(w.bind("i", "b", ""))
+	in := w.Instance("i")
+	w.Provision(in)
+	a := w.bound(in, "b", "")
+	w.login(a)
 	root := w.server.Root(t)
 	mine := func() int { return strings.Count(must(t, root, "CLIENT", "LIST").(string), "name=longshore ") }
-	if n := mine(); n != 1 {
-		t.Errorf("the broker has %d connections, want one", n)
-	}
+	expect.Same(t, "connections of the broker", 1, mine())
 	must(t, root, "CLIENT", "KILL", "USER", w.server.Access().User)
-	w.unbind("i", "b")
-	w.deprovision("i")
-	if n := mine(); n != 1 {
-		t.Errorf("after it was cut, the broker has %d connections, want one", n)
-	}
-	w.p.Close()
+	w.Unbind(a.Binding)
+	w.Deprovision(in)
+	expect.Same(t, "connections of the broker, after its one was cut", 1, mine())
+	w.P.Close()
 	for n := 0; mine() > 0; n++ { // the server sees it when it comes to it
 		if n == 10000 {
 			t.Fatal("the connection outlives the provider")
@@ -104,13 +99,11 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, valkeytest.New(t, append(c.settings, "maxmemory 48mb", "maxmemory-policy noeviction")...))
-			w.provision("i")
-			w.provision("theirs")
-			attacker, neighbour := w.bind("i", "a", ""), w.bind("theirs", "b", "")
+			attacker, neighbour := w.bound(w.Provisioned("i"), "a", ""), w.bound(w.Provisioned("theirs"), "b", "")
 			greedy, session := w.login(attacker), w.login(neighbour)
 			for range 100 {
-				must(t, greedy, append([]string{"RPUSH", attacker.prefix + "l"}, slices.Repeat([]string{strings.Repeat("x",
-					1000)}, 10)...)...)
+				ten := slices.Repeat([]string{strings.Repeat("x", 1000)}, 10)
+				must(t, greedy, append([]string{"RPUSH", attacker.prefix + "l"}, ten...)...)
 			}
 			refused := ""
 			for n := 0; n < 200 && refused == ""; n++ {
@@ -122,7 +115,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 			if want := map[bool]string{false: "OOM"}[c.ends]; refused != want {
 				t.Fatalf("a neighbour's write answered %q, want %q", refused, want)
 			}
-			w.unbind("i", "a")
+			w.Unbind(attacker.Binding)
 			got := "OOM"
 			for n := 0; got == "OOM" && n < 10000; n++ { // the server frees what was the session's when it comes to it
 				got = refusedFor(session, "SET", neighbour.prefix+"k", "v")
@@ -136,32 +129,25 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 // sessions; a login that may not list clients tells the rest.
 func TestFactsAreOfOneInstance(t *testing.T) {
 	w := newWorld(t, valkeytest.New(t))
-	w.provision("mine")
-	w.provision("theirs")
-	facts := func(id string) provider.Facts {
+	mine, theirs := w.Provisioned("mine"), w.Provisioned("theirs")
+	facts := func(in provider.Instance) provider.Facts {
 		t.Helper()
-		f, err := w.p.Describe(t.Context(), w.instance(id))
+		f, err := w.P.Describe(t.Context(), in)
 		if err != nil || !strings.HasPrefix(f.Engine, "Valkey 9.") || f.Address == "" {
 			t.Fatalf("facts %+v, error %v", f, err)
 		}
 		return f
 	}
-	one, two := w.bind("mine", "one", ""), w.bind("theirs", "two", "")
+	one, two := w.bound(mine, "one", ""), w.bound(theirs, "two", "")
 	w.login(one)
 	w.login(one)
 	stranger := w.login(two)
 	for _, name := range []string{"user=" + one.user, "x\tuser=" + one.user} {
 		_, _ = stranger.Do("CLIENT", "SETNAME", name) // refused, or counted for nobody
 	}
-	if f := facts("mine"); f.Connections == nil || *f.Connections != 2 {
-		t.Errorf("two sessions of its bindings: %v", f.Connections)
-	}
-	if f := facts("theirs"); f.Connections == nil || *f.Connections != 1 {
-		t.Errorf("one session of its bindings: %v", f.Connections)
-	}
+	expect.Same(t, "sessions of its two bindings", new(int64(2)), facts(mine).Connections)
+	expect.Same(t, "sessions of its one binding", new(int64(1)), facts(theirs).Connections)
 	root := w.server.Root(t)
 	expect.Get(root.Do("ACL", "SETUSER", w.server.Access().User, "-client|list"))(t)
-	if f := facts("mine"); f.Connections != nil {
-		t.Errorf("connections %d, which nobody may count", *f.Connections)
-	}
+	expect.Same(t, "sessions that may not be counted", nil, facts(mine).Connections)
 }

@@ -38,21 +38,22 @@ func factory(pool int) func(*testing.T) *providertest.Harness {
 	return func(t *testing.T) *providertest.Harness { return harness(t, pool) }
 }
 
+// provide makes a provider of a broker, which may keep so many connections.
+func provide(t testing.TB, broker string, clock *providertest.Clock, a hosted.Access, pool int) *valkey.Provider {
+	p := valkey.New(valkey.Options{
+		Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: a}, Now: clock.Now, Log: slog.New(slog.DiscardHandler), Pool: pool,
+	})
+	t.Cleanup(p.Close)
+	return p
+}
+
 func harness(t *testing.T, pool int) *providertest.Harness {
 	s, other := valkeytest.Start(t, "one"), valkeytest.Start(t, "another")
 	clock := providertest.NewClock(start)
 	broker := "broker-" + rand.Text()
 	calls := &providertest.Calls{}
-	open := func(t testing.TB, broker string, at *valkeytest.Server, through *providertest.Calls) (provider.Provider,
-		provider.Inventory) {
-		p := valkey.New(valkey.Options{
-			Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: at.Access()}, Now: clock.Now, Log: slog.New(slog.DiscardHandler),
-			Pool: pool,
-		})
-		t.Cleanup(p.Close)
-		if through != nil {
-			p.Through(t, through)
-		}
+	open := func(t testing.TB, broker string, at *valkeytest.Server) (provider.Provider, provider.Inventory) {
+		p := provide(t, broker, clock, at.Access(), pool)
 		return failing{providertest.Failing{Provider: p, Late: true}, p}, p
 	}
 	root := s.Root(t)
@@ -69,16 +70,23 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 			must(t, root, rules...)
 			t.Cleanup(func() { must(t, root, "ACL", "DELUSER", valkey.Name(at)) })
 		},
-		Look:    func(t testing.TB, at provider.Tags) string { return look(t, root, at) },
-		Opens:   func(t testing.TB, g *provider.Grant) bool { return opens(t, s, g) },
-		Secrets: func(t testing.TB, at provider.Tags) int { return secrets(t, root, at) },
-		Falter:  calls.Arm,
-		Open: func(t testing.TB, broker string) (provider.Provider, provider.Inventory) {
-			return open(t, broker, s, nil)
+		Look:  func(t testing.TB, at provider.Tags) string { return look(t, root, at) },
+		Opens: func(t testing.TB, g *provider.Grant) bool { return opens(t, s, g) },
+		Fill: func(t testing.TB, g *provider.Grant) {
+			a := appOf(g)
+			must(t, a.login(t, s), "SET", a.prefix+"kept", "it")
 		},
-		Elsewhere: func(t testing.TB) (provider.Provider, provider.Inventory) { return open(t, broker, other, nil) },
+		Holds: func(t testing.TB, g *provider.Grant) bool {
+			a := appOf(g)
+			return must(t, a.login(t, s), "GET", a.prefix+"kept") == "it"
+		},
+		Secrets:   func(t testing.TB, at provider.Tags) int { return secrets(t, root, at) },
+		Falter:    calls.Arm,
+		Open:      func(t testing.TB, broker string) (provider.Provider, provider.Inventory) { return open(t, broker, s) },
+		Elsewhere: func(t testing.TB) (provider.Provider, provider.Inventory) { return open(t, broker, other) },
 	}
-	h.Provider, h.Inventory = open(t, broker, s, calls)
+	h.Provider, h.Inventory = open(t, broker, s)
+	h.Inventory.(*valkey.Provider).Through(t, calls)
 	return h
 }
 
@@ -88,45 +96,62 @@ func must(t testing.TB, s *valkeytest.Session, command ...string) any {
 	return expect.Get(s.Do(command...))(t, command[0])
 }
 
-// users are the names of those that are there for the tags: none, or one.
-func users(t testing.TB, root *valkeytest.Session, at provider.Tags) (names []string) {
+// about tells of the user that is there for the tags; nil for none.
+func about(t testing.TB, root *valkeytest.Session, at provider.Tags) []any {
 	t.Helper()
-	for _, one := range must(t, root, "ACL", "USERS").([]any) {
-		if one.(string) == valkey.Name(at) {
-			names = append(names, one.(string))
-		}
+	if !slices.Contains(must(t, root, "ACL", "USERS").([]any), any(valkey.Name(at))) {
+		return nil
 	}
-	return names
+	return must(t, root, "ACL", "GETUSER", valkey.Name(at)).([]any)
 }
 
-// look tells all of them.
+// look tells of the user, and of the keys of an instance.
 func look(t testing.TB, root *valkeytest.Session, at provider.Tags) (all string) {
 	t.Helper()
-	for _, name := range users(t, root, at) {
-		all += fmt.Sprintln(name, must(t, root, "ACL", "GETUSER", name))
+	if user := about(t, root, at); user != nil {
+		all = fmt.Sprintln(user)
+	}
+	names := valkey.Names(at)
+	for _, key := range must(t, root, "KEYS", "{"+names[len(names)-1]+"}:*").([]any) {
+		all += fmt.Sprintln(key)
 	}
 	return all
 }
 
-// secrets counts the passwords that the server accepts of them.
-func secrets(t testing.TB, root *valkeytest.Session, at provider.Tags) (n int) {
+// secrets counts the passwords that the server accepts of the user.
+func secrets(t testing.TB, root *valkeytest.Session, at provider.Tags) int {
 	t.Helper()
-	for _, name := range users(t, root, at) {
-		if about := must(t, root, "ACL", "GETUSER", name).([]any); slices.Contains(about[1].([]any), any("on")) {
-			n += len(about[3].([]any))
-		}
+	if user := about(t, root, at); user != nil && slices.Contains(user[1].([]any), any("on")) {
+		return len(user[3].([]any))
 	}
-	return n
+	return 0
+}
+
+// An app is what a binding gives one.
+type app struct {
+	provider.Binding
+	user, password, prefix string
+}
+
+func appOf(g *provider.Grant) app {
+	c := g.Credentials
+	return app{user: c["username"].(string), password: c["password"].(string), prefix: c["prefix"].(string)}
+}
+
+func (a app) login(t testing.TB, s *valkeytest.Server) *valkeytest.Session {
+	t.Helper()
+	return expect.Get(s.Login(t, a.user, a.password))(t)
 }
 
 // opens reports whether an app can use the credentials.
 func opens(t testing.TB, s *valkeytest.Server, g *provider.Grant) bool {
 	t.Helper()
-	session, err := s.Login(t, g.Credentials["username"].(string), g.Credentials["password"].(string))
+	a := appOf(g)
+	session, err := s.Login(t, a.user, a.password)
 	if err != nil {
 		return false
 	}
-	key := g.Credentials["prefix"].(string) + "key"
+	key := a.prefix + "key"
 	must(t, session, "SET", key, "value")
 	return must(t, session, "GET", key) == "value"
 }

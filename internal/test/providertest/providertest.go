@@ -76,6 +76,11 @@ type Harness struct {
 	// provider uses for at.
 	Secrets func(t testing.TB, at provider.Tags) int
 
+	// Fill keeps something in an instance by a binding's credentials, and Holds reports whether it is there for those of
+	// another one. Both are nil where nothing can be kept.
+	Fill  func(t testing.TB, g *provider.Grant)
+	Holds func(t testing.TB, g *provider.Grant) bool
+
 	// Falter makes the nth call from now, of those by which the provider
 	// reaches its world, go wrong; see Calls.Arm.
 	Falter func(n int, fault Fault) (struck func() bool, disarm func())

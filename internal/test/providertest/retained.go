@@ -323,6 +323,9 @@ func retentionFaults(t *testing.T, open stage, fault Fault) {
 		old := s.provision(platform, fmt.Sprintf("instance-%d", n))
 		s.must(old)
 		grant := s.must(s.bind(old, fmt.Sprintf("binding-%d", n))).Grant
+		if s.Fill != nil {
+			s.Fill(t, grant)
+		}
 		made := s.undeleted(old, fmt.Sprintf("undeleted-%d", n))
 		its := s.holding(old)
 		its.RetainedUntil = s.Clock.Now().Add(retention)
@@ -342,8 +345,12 @@ func retentionFaults(t *testing.T, open stage, fault Fault) {
 		s.kept(made, time.Time{})
 		struck = struck || hit
 		b := s.bind(made, fmt.Sprintf("binding-of-it-%d", n))
-		if !s.Opens(t, s.must(b).Grant) {
+		again := s.must(b).Grant
+		if !s.Opens(t, again) {
 			t.Errorf("after call %d it does not open", n)
+		}
+		if s.Holds != nil && !s.Holds(t, again) {
+			t.Errorf("after call %d it does not hold what was kept in it", n)
 		}
 		s.refusesAll(fmt.Sprintf("undeleted after call %d", n), grant)
 		s.must(s.unbind(b))

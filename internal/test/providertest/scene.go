@@ -36,7 +36,7 @@ func newScene(t *testing.T, factory Factory, synchronous bool) *scene {
 	if h.Target.Name == "" { // it makes all things in one place
 		h.Target = provider.Target{Name: "target-1", Identity: "identity-1"}
 	}
-	optional := []string{"Harness.Elsewhere", "Harness.Target.Identity"}
+	optional := []string{"Harness.Elsewhere", "Harness.Target.Identity", "Harness.Fill", "Harness.Holds"}
 	zero := slices.DeleteFunc(zeroFields(reflect.ValueOf(h).Elem(), "Harness"), func(name string) bool {
 		return slices.Contains(optional, name)
 	})
