@@ -63,5 +63,9 @@ func testDescribes(t *testing.T, open stage) {
 	if err == nil || facts != (provider.Facts{}) {
 		t.Errorf("what is another one's is described: %+v, error %v", facts, err)
 	}
+	s.watch.records.copied(other.tags(), foreign.tags()) // now its target is known
+	if facts, err := s.describes(foreign); err == nil {
+		t.Errorf("what is another one's, at a known target, is described: %+v", facts)
+	}
 	s.finish()
 }

@@ -182,16 +182,34 @@ type client struct {
 	cloud    *Cloud
 	calls    *providertest.Calls
 	endpoint string
+	mutant   string
+}
+
+// foreign reports whether a thing is of another owner.
+func (c client) foreign(v Thing, tags provider.Tags) bool {
+	return v.Tags.Owner() != tags.Owner() && c.mutant != "forgets-incarnation"
+}
+
+// call makes a call to the cloud.
+func (c client) call(ctx context.Context, do func() error) error {
+	if c.mutant == "ignores-cancelling" {
+		ctx = context.WithoutCancel(ctx)
+	}
+	err := c.calls.Call(ctx, do)
+	if errors.Is(err, providertest.ErrFault) && c.mutant == "fails-by-fault" {
+		return provider.Failf("fault")
+	}
+	return err
 }
 
 // read makes a call that changes nothing.
 func (c client) read(ctx context.Context, call func(things map[string]*thing) error) error {
-	return c.calls.Call(ctx, func() error { return c.whole(call) })
+	return c.call(ctx, func() error { return c.whole(call) })
 }
 
 // change makes a call that is whole or not at all.
 func (c client) change(ctx context.Context, name string, call func(things map[string]*thing) error) error {
-	return c.calls.Call(ctx, func() error {
+	return c.call(ctx, func() error {
 		if c.cloud.Effect == nil {
 			return c.whole(call)
 		}
@@ -227,6 +245,9 @@ func (c client) get(ctx context.Context, name string) (out Thing, err error) {
 func (c client) create(ctx context.Context, t Thing) error {
 	t.Created = c.cloud.now().UTC()
 	return c.change(ctx, "create "+t.Name, func(things map[string]*thing) error {
+		if things[t.Name] != nil && c.mutant == "looks-then-makes" {
+			t.Name += "-2"
+		}
 		if things[t.Name] != nil {
 			return ErrExists
 		}

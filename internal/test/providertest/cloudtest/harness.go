@@ -39,7 +39,7 @@ func Factory(secret, mutant string) providertest.Factory {
 			Plant:      func(_ testing.TB, at, owner provider.Tags) { cloud.Plant("east", Thing{Name: p.Name(at), Tags: owner}) },
 			Look:       func(_ testing.TB, at provider.Tags) string { return cloud.Look(p.Name(at)) },
 			Secrets:    func(_ testing.TB, at provider.Tags) int { return cloud.Secrets(p.Name(at)) },
-			Opens:      func(_ testing.TB, g *provider.Grant) bool { return cloud.Opens(g) },
+			Opens:      func(_ testing.TB, g *provider.Grant) bool { return mutant == "keeps-open" || cloud.Opens(g) },
 			Falter:     p.Calls.Arm,
 			Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
 				p := open(broker)

@@ -3,9 +3,12 @@ package cloudtest
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -47,8 +50,9 @@ type Provider struct {
 	Endpoints map[string]string
 	// Calls are those to the cloud; those of one process.
 	Calls *providertest.Calls
-	// Mutant is what a test breaks; empty for the sound one.
+	// Mutant is what a test breaks; empty for the sound one. Mutants remember what they have seen.
 	Mutant string
+	seen   sync.Map
 }
 
 // New makes a provider with one target, which is called east and is the default.
@@ -123,8 +127,9 @@ func scripted(
 // at is the way to a target whose identity is proven. The first step of an
 // instance learns it and makes nothing: what it makes is looked for there.
 func (p *Provider) at(ctx context.Context, t provider.Target) (client, *provider.Status, error) {
+	c := client{cloud: p.Cloud, calls: p.Calls, mutant: p.Mutant}
 	if p.Endpoints == nil {
-		return client{cloud: p.Cloud, calls: p.Calls}, nil, ctx.Err()
+		return c, nil, ctx.Err()
 	}
 	if p.Mutant != "orphan-untold" {
 		t.Name = cmp.Or(t.Name, defaultTarget)
@@ -133,7 +138,7 @@ func (p *Provider) at(ctx context.Context, t provider.Target) (client, *provider
 	if !ok {
 		return client{}, nil, fmt.Errorf("target %q is not in today's settings", t.Name)
 	}
-	c := client{cloud: p.Cloud, calls: p.Calls, endpoint: endpoint}
+	c.endpoint = endpoint
 	identity, err := c.whoAmI(ctx)
 	switch {
 	case err != nil:
@@ -153,8 +158,15 @@ func (p *Provider) Name(tags provider.Tags) string {
 	if tags.Binding != "" {
 		role = roleBinding
 	}
-	if p.Mutant == "no-broker" {
+	switch p.Mutant {
+	case "joined-ids":
+		return role + tags.Platform + tags.Instance + tags.Binding
+	case "no-broker":
 		tags.Broker = ""
+	case "no-platform":
+		tags.Platform = ""
+	case "one-life", "forgets-incarnation":
+		tags.Incarnation, tags.Of = "", ""
 	}
 	return provider.Name(namePrefix, role, tags)
 }
@@ -179,13 +191,25 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 		return or(learnt), err
 	}
 	want := p.wanted(in)
+	_, done := p.seen.Load(want.Name)
+	switch p.Mutant {
+	case "changes-input":
+		in.Settings["seen"] = in.Operation.ID
+	case "forgets-at-restart":
+		began, _ := p.seen.LoadOrStore(in.Operation.ID, p.Cloud.now())
+		in.Operation.Started = began.(time.Time)
+	case "exists-is-failure":
+		if done {
+			return provider.Status{}, provider.Failf("it exists already")
+		}
+	}
 	v, err := c.get(ctx, want.Name)
 	switch {
 	case in.Origin == (provider.Origin{}) || p.Mutant == "makes-anew":
 		v, err = c.ensure(ctx, want)
 	case errors.Is(err, ErrNotFound):
 		err = goneForGood()
-	case err == nil && v.Tags.Owner() != want.Tags.Owner():
+	case err == nil && c.foreign(v, want.Tags):
 		err = notOurs()
 	}
 	if err == nil {
@@ -195,6 +219,9 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 		return provider.Status{}, err
 	}
 	st, err := p.Script.Provision(ctx, in)
+	if st.Done {
+		p.seen.Store(want.Name, true)
+	}
 	if err != nil || !st.Done || in.Origin == (provider.Origin{}) {
 		return st, err
 	}
@@ -226,7 +253,7 @@ func (c client) ensure(ctx context.Context, want Thing) (Thing, error) {
 		case errors.Is(err, ErrNotFound):
 			err = c.create(ctx, want)
 		case err != nil:
-		case v.Tags.Owner() != want.Tags.Owner():
+		case c.foreign(v, want.Tags) && c.mutant != "adopts-foreign":
 			err = notOurs()
 		default:
 			return v, nil
@@ -268,10 +295,24 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 	}
 	want := p.wanted(in)
 	is, err := c.usable(ctx, want)
+	if err != nil && p.Mutant == "update-creates" {
+		return p.Provision(ctx, in)
+	}
 	if err != nil {
 		return provider.Status{}, err
 	}
 	st, err := p.Script.Update(ctx, in)
+	if _, failed := errors.AsType[*provider.Failure](err); failed {
+		_, again := p.seen.LoadOrStore(in.Operation.ID, true)
+		switch {
+		case p.Mutant == "failure-is-not-final" && again:
+			return provider.Status{Done: true}, nil
+		case p.Mutant == "failed-update-counts":
+			err = errors.Join(err, c.configure(ctx, is, want))
+		case p.Mutant == "tells-parameters":
+			err = provider.Failf("cannot use %s", in.Parameters)
+		}
+	}
 	if err != nil || !st.Done {
 		return st, err
 	}
@@ -285,6 +326,9 @@ func (p *Provider) Describe(ctx context.Context, in provider.Instance) (facts pr
 		return facts, cmp.Or(err, error(provider.Failf("there is no such instance")))
 	}
 	is, err := c.usable(ctx, p.wanted(in))
+	if p.Mutant == "describes-foreign" {
+		is, err = c.get(ctx, p.wanted(in).Name)
+	}
 	if err == nil {
 		facts = provider.Facts{Engine: "Cloud", Address: is.Name, Size: new(int64(len(is.Config)))}
 	}
@@ -297,7 +341,7 @@ func (c client) usable(ctx context.Context, want Thing) (Thing, error) {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return v, provider.Failf("there is no such instance")
-	case err == nil && v.Tags.Owner() != want.Tags.Owner():
+	case err == nil && c.foreign(v, want.Tags):
 		return v, notOurs()
 	case err == nil:
 		err = v.inUse()
@@ -318,6 +362,11 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	return p.end(ctx, b.Instance, provider.BindingTagsOf(b), func() (provider.Status, error) {
+		for _, t := range p.Cloud.Things() {
+			if t.Tags.Instance == b.Instance.ID && t.Tags.Binding != "" && p.Mutant == "unbinds-all" {
+				p.Cloud.Take(t.Name)
+			}
+		}
 		st, _, err := scripted(ctx, b, p.Script.Unbind)
 		return st, err
 	})
@@ -333,15 +382,19 @@ func (p *Provider) end(
 	}
 	for range maxTries {
 		v, err := c.get(ctx, p.Name(tags))
+		_, done := p.seen.Load(v.Name)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, ErrNotFound) && p.Mutant == "absent-is-failure":
+			return provider.Status{}, provider.Failf("there is no such thing")
+		case errors.Is(err, ErrNotFound), !done && p.Mutant == "leaves-half-made":
 			return provider.Status{Done: true, Percent: 100, Description: "It is deleted."}, nil
 		case err != nil:
 			return provider.Status{}, err
-		case v.Tags.Owner() != tags.Owner():
+		case c.foreign(v, tags) && p.Mutant != "deletes-foreign":
 			return provider.Status{}, notOurs()
 		}
 		if st, err := play(); err != nil || !st.Done {
+			st.Done = err == nil && p.Mutant == "done-too-early"
 			return st, err
 		}
 		if err := c.remove(ctx, v); err != nil {
@@ -370,8 +423,15 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if err != nil || !st.Done || st.Grant.Credentials["password"] == nil {
 		return st, err
 	}
+	p.seen.Store(v.Name, true)
 	grant := st.Grant.Credentials
 	of, _ := b.Instance.Settings["secret"].(string)
+	switch p.Mutant {
+	case "shared-credentials":
+		of, grant["password"] = "broker", "password of "+b.Instance.ID
+	case "tells-secret":
+		st.Description += hex.EncodeToString(b.Secret)
+	}
 	if was.Key == "" && cmp.Or(of, p.SecretOf) != "cloud" {
 		grant["key"] = givenKey
 		return st, c.setKey(ctx, v, givenKey, grant["password"].(string))
@@ -381,6 +441,9 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 		return made, err
 	}
 	grant["username"], grant["key"], grant["password"] = v.Name, made.Grant.Credentials["key"], made.Grant.Credentials["password"]
+	if p.Mutant == "random-password" {
+		grant["password"] = rand.Text()
+	}
 	st.State = made.State
 	return st, nil
 }
@@ -428,9 +491,13 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 		return nil, "", err
 	}
 	things, next, err := c.list(ctx, cursor)
+	if p.Mutant == "loses-pages" {
+		next = ""
+	}
 	var page []provider.Holding
 	for _, t := range things {
-		if p.Broker != "" && t.Tags.Broker != p.Broker && p.Mutant != "lists-all" {
+		_, done := p.seen.Load(t.Name)
+		if p.Broker != "" && t.Tags.Broker != p.Broker && p.Mutant != "lists-all" || !done && p.Mutant == "hides-half-made" {
 			continue
 		}
 		h := provider.Holding{Name: t.Name, Tags: t.Tags, Created: t.Created, PlanID: t.Plan, RetainedUntil: t.RetainedUntil}
