@@ -2,7 +2,6 @@ package remote_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -75,25 +74,19 @@ func behind(factory providertest.Factory, faults bool) providertest.Factory {
 		wire := func(n *network, p provider.Provider, i provider.Inventory) (provider.Provider, provider.Inventory) {
 			inside := wired.Of(p)
 			inside.Inventory = i
-			n.inside = remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (wired.Provider, error) {
-				return inside, nil
-			}}, slog.New(slog.DiscardHandler))
-			w := remote.New(n, remote.Options{Provider: "demo", Function: "function", Outside: inside})
+			n.inside = served(inside, slog.New(slog.DiscardHandler))
+			w := remote.New(n, remote.Options{Provider: "told", Function: "function", Outside: inside})
 			return w.Provider, w.Inventory
 		}
 		h.Provider, h.Inventory = wire(first, h.Provider, h.Inventory)
-		open := h.Open
+		open, elsewhere := h.Open, h.Elsewhere
 		h.Open = func(t testing.TB, broker string) (provider.Provider, provider.Inventory) {
-			t.Helper()
 			p, i := open(t, broker)
 			return wire(&network{}, p, i)
 		}
-		if elsewhere := h.Elsewhere; elsewhere != nil {
-			h.Elsewhere = func(t testing.TB) (provider.Provider, provider.Inventory) {
-				t.Helper()
-				p, i := elsewhere(t)
-				return wire(&network{}, p, i)
-			}
+		h.Elsewhere = func(t testing.TB) (provider.Provider, provider.Inventory) {
+			p, i := elsewhere(t)
+			return wire(&network{}, p, i)
 		}
 		if faults {
 			h.Falter = first.arm
@@ -128,17 +121,14 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 		t.Skip("takes 20 s, by the clock of the wall")
 	}
 	made := cloudtest.Demo(cloudtest.NewCloud(time.Now), time.Second)
-	inside := remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (wired.Provider, error) {
-		return wired.Of(made), nil
-	}}, slog.New(slog.DiscardHandler))
+	inside := by(served(wired.Of(made), slog.New(slog.DiscardHandler)))
 	var calls atomic.Int64
 	called := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 		if calls.Add(1)%20 == 0 {
 			return nil, refusal()
 		}
-		out, err := inside.Invoke(ctx, in.Payload)
-		return &lambda.InvokeOutput{Payload: out}, err
-	}), remote.Options{Provider: "demo", Outside: wired.Of(made)})
+		return inside(ctx, in)
+	}), remote.Options{Provider: "told", Outside: wired.Of(made)})
 
 	kit := testkit.New(testkit.Options{
 		Now:             func() time.Time { return time.Now().UTC() },

@@ -1,16 +1,8 @@
 package remote
 
-// Tests write and read the messages between the two functions.
-type (
-	Request = request
-	Answer  = answer
-	Page    = page
-	Fault   = fault
-)
+// Tests read the answers of the function inside.
+type Answer = answer
 
 const Version = version
 
-var (
-	Encode = encode
-	Decode = decode
-)
+var Decode = decode

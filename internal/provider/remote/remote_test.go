@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
@@ -36,6 +36,19 @@ func (f invoke) Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func
 	return f(ctx, in)
 }
 
+// served is the function inside, with this one provider.
+func served(w wired.Provider, log *slog.Logger) *remote.Handler {
+	return remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) { return w, nil }}, log)
+}
+
+// by calls the function inside.
+func by(h *remote.Handler) invoke {
+	return func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+		out, err := h.Invoke(ctx, in.Payload)
+		return &lambda.InvokeOutput{Payload: out}, err
+	}
+}
+
 // told is a provider that keeps what it was told, and answers as it is bidden.
 type told struct {
 	got    []any
@@ -56,6 +69,10 @@ func (p *told) step(ctx context.Context, verb string, in any) (provider.Status, 
 	return p.status, p.err
 }
 
+func (p *told) tell(ctx context.Context, verb string, in any) error {
+	return expect.Err(p.step(ctx, verb, in))
+}
+
 func (p *told) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	return p.step(ctx, "provision", in)
 }
@@ -69,8 +86,7 @@ func (p *told) Deprovision(ctx context.Context, in provider.Instance) (provider.
 }
 
 func (p *told) Refuses(ctx context.Context, in provider.Instance) error {
-	_, err := p.step(ctx, "refuses", in)
-	return err
+	return p.tell(ctx, "refuses", in)
 }
 
 func (p *told) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
@@ -82,23 +98,19 @@ func (p *told) Unbind(ctx context.Context, b provider.Binding) (provider.Status,
 }
 
 func (p *told) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	_, err := p.step(ctx, "list", cursor)
-	return p.page, p.next, err
+	return p.page, p.next, p.tell(ctx, "list", cursor)
 }
 
 func (p *told) Quarantine(ctx context.Context, h provider.Holding) error {
-	_, err := p.step(ctx, "quarantine", h)
-	return err
+	return p.tell(ctx, "quarantine", h)
 }
 
 func (p *told) Release(ctx context.Context, h provider.Holding) error {
-	_, err := p.step(ctx, "release", h)
-	return err
+	return p.tell(ctx, "release", h)
 }
 
 func (p *told) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
-	_, err := p.step(ctx, "adopt", adoption{h, former})
-	return err
+	return p.tell(ctx, "adopt", adoption{h, former})
 }
 
 type adoption struct {
@@ -107,18 +119,15 @@ type adoption struct {
 }
 
 func (p *told) Survey(ctx context.Context, target string) (provider.Target, target.Epoch, error) {
-	_, err := p.step(ctx, "survey", target)
-	return provider.Target{Name: target, Identity: "s-1"}, p.epoch, err
+	return provider.Target{Name: target, Identity: "s-1"}, p.epoch, p.tell(ctx, "survey", target)
 }
 
 func (p *told) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
-	_, err := p.step(ctx, "holdings", target+" "+cursor)
-	return p.page, p.next, err
+	return p.page, p.next, p.tell(ctx, "holdings", target+" "+cursor)
 }
 
 func (p *told) Advance(ctx context.Context, t provider.Target, now, was target.Epoch) (target.Epoch, error) {
-	_, err := p.step(ctx, "advance", fmt.Sprint(t, now, was))
-	return p.epoch, err
+	return p.epoch, p.tell(ctx, "advance", fmt.Sprint(t, now, was))
 }
 
 // call is what both functions are in a test: the client, and what it is wired to.
@@ -144,10 +153,8 @@ func newCall() *call {
 		c.asked = targets
 		return json.RawMessage(`{"password":"canary"}`), nil
 	}
-	c.wired = remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
-		out, err := handler.Invoke(ctx, in.Payload)
-		return &lambda.InvokeOutput{Payload: out}, err
-	}), remote.Options{Provider: "told", Outside: wired.Of(&c.told), Reach: remote.Reach{LookUp: reach}})
+	o := remote.Options{Provider: "told", Outside: wired.Of(&c.told), Reach: remote.Reach{LookUp: reach}}
+	c.wired = remote.New(by(handler), o)
 	return c
 }
 
@@ -201,60 +208,39 @@ func filled[T any](t *testing.T) (v T) {
 	return v
 }
 
+// travels has a step be told of what it is about, filled and empty, and answer.
+func travels[T any](t *testing.T, verb string, step func(provider.Provider, context.Context, T) (provider.Status, error)) {
+	t.Helper()
+	var nothing T
+	for _, sent := range []T{filled[T](t), nothing} {
+		call := newCall()
+		if !reflect.ValueOf(sent).IsZero() {
+			call.status = filled[provider.Status](t)
+		}
+		got := expect.Get(step(call.wired.Provider, t.Context(), sent))(t)
+		expect.Same(t, "what the provider inside is told", []any{verb, sent}, call.got)
+		expect.Same(t, "what it answers to "+verb, call.status, got)
+	}
+}
+
 // Every field of the contract arrives, in both directions: also one that is added tomorrow.
 func TestEverythingTravels(t *testing.T) {
-	in, b, h := filled[provider.Instance](t), filled[provider.Binding](t), filled[provider.Holding](t)
-	status := filled[provider.Status](t)
-	for verb, c := range map[string]struct {
-		sent any
-		step func(w wired.Provider, ctx context.Context) (provider.Status, error)
-	}{
-		"provision": {in, func(w wired.Provider, ctx context.Context) (provider.Status, error) {
-			return w.Provider.Provision(ctx, in)
-		}},
-		"update": {in, func(w wired.Provider, ctx context.Context) (provider.Status, error) {
-			return w.Provider.Update(ctx, in)
-		}},
-		"deprovision": {in, func(w wired.Provider, ctx context.Context) (provider.Status, error) {
-			return w.Provider.Deprovision(ctx, in)
-		}},
-		"bind":   {b, func(w wired.Provider, ctx context.Context) (provider.Status, error) { return w.Provider.Bind(ctx, b) }},
-		"unbind": {b, func(w wired.Provider, ctx context.Context) (provider.Status, error) { return w.Provider.Unbind(ctx, b) }},
-	} {
-		for what, sent := range map[string]any{"Full": c.sent, "Empty": reflect.Zero(reflect.TypeOf(c.sent)).Interface()} {
-			t.Run(verb+"/"+what, func(t *testing.T) {
-				call := newCall()
-				if call.status = status; what == "Empty" {
-					call.status = provider.Status{}
-					in, b, h = provider.Instance{}, provider.Binding{}, provider.Holding{}
-					defer func() {
-						in, b, h = filled[provider.Instance](t), filled[provider.Binding](t), filled[provider.Holding](t)
-					}()
-				}
-				got := expect.Get(c.step(call.wired, t.Context()))(t)
-				expect.Same(t, "what the provider inside is told", []any{verb, sent}, call.got)
-				expect.Same(t, "what it answers", call.status, got)
-			})
-		}
-	}
+	travels(t, "provision", provider.Provider.Provision)
+	travels(t, "update", provider.Provider.Update)
+	travels(t, "deprovision", provider.Provider.Deprovision)
+	travels(t, "bind", provider.Provider.Bind)
+	travels(t, "unbind", provider.Provider.Unbind)
+	h := filled[provider.Holding](t)
 	call := newCall()
 	call.page, call.next = filled[[]provider.Holding](t), "canary <next>"
 	page, next, err := call.wired.Inventory.List(t.Context(), "canary <cursor>")
 	expect.Same(t, "a page", []any{call.page, call.next, nil}, []any{page, next, err})
-	expect.Same(t, "what is asked for a page", []any{"list", "canary <cursor>"}, call.got)
-	for verb, do := range map[string]func(provider.Quarantiner) error{
-		"quarantine": func(q provider.Quarantiner) error { return q.Quarantine(t.Context(), h) },
-		"release":    func(q provider.Quarantiner) error { return q.Release(t.Context(), h) },
-	} {
-		call = newCall()
-		expect.OK(t, do(call.wired.Quarantiner))
-		expect.Same(t, verb+" is told", []any{verb, h}, call.got)
-	}
-	call = newCall()
 	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n",
 		Origin: provider.Origin{Instance: "o", Incarnation: "m"}}
-	expect.OK(t, call.wired.Adopter.Adopt(t.Context(), h, former))
-	expect.Same(t, "adopt is told", []any{"adopt", adoption{h, former}}, call.got)
+	ctx, q := t.Context(), call.wired.Quarantiner
+	expect.OK(t, errors.Join(q.Quarantine(ctx, h), q.Release(ctx, h), call.wired.Adopter.Adopt(ctx, h, former)))
+	want := []any{"list", "canary <cursor>", "quarantine", h, "release", h, "adopt", adoption{h, former}}
+	expect.Same(t, "what is told of things", want, call.got)
 	expect.Never(t, "the log", call.log.String(), "canary")
 }
 
@@ -266,14 +252,9 @@ func TestFailuresTravel(t *testing.T) {
 		c := newCall()
 		c.err = fmt.Errorf("wrapped: %w", &want)
 		_, err := c.wired.Provider.Update(t.Context(), provider.Instance{})
-		var got *provider.Failure
-		if !errors.As(err, &got) {
-			t.Fatalf("not a failure: %v", err)
-		}
+		got, _ := errors.AsType[*provider.Failure](err)
 		expect.Same(t, "the failure", &want, got)
-		if c.log.Len() > 0 {
-			t.Errorf("logged: %s", &c.log)
-		}
+		expect.Same(t, "the log", "", c.log.String())
 	}
 }
 
@@ -283,16 +264,12 @@ func TestRefusesInside(t *testing.T) {
 	in := filled[provider.Instance](t)
 	refuses := func(c *call) error { return c.wired.Refuser.Refuses(t.Context(), in) }
 	c := newCall()
-	if err := refuses(c); err != nil {
-		t.Errorf("what is not refused: %v", err)
-	}
+	expect.OK(t, refuses(c), "what is not refused")
 	expect.Same(t, "what is asked", []any{"refuses", in}, c.got)
 	want := &provider.Failure{Message: "it is not empty", InstanceUsable: new(true), Untouched: true}
 	c.err = want
-	got, ok := errors.AsType[*provider.Failure](refuses(c))
-	if d := cmp.Diff(want, got); !ok || d != "" {
-		t.Errorf("a refusal: -want +got:\n%s", d)
-	}
+	got, _ := errors.AsType[*provider.Failure](refuses(c))
+	expect.Same(t, "a refusal", want, got)
 	if c.err = errors.New("canary: no route to db-2"); !passing(refuses(c)) {
 		t.Error("a fault is taken for an answer")
 	}
@@ -305,26 +282,18 @@ func TestRefusesInside(t *testing.T) {
 
 // A target that does not answer hides none of the others.
 func TestAPageBesideAnError(t *testing.T) {
-	for name, want := range map[string]struct {
+	thing := []provider.Holding{{Name: "thing"}}
+	for _, want := range []struct {
 		page []provider.Holding
 		next string
-	}{
-		"Both":  {[]provider.Holding{{Name: "thing"}}, "further"},
-		"Next":  {nil, "further"},
-		"Page":  {[]provider.Holding{{Name: "thing"}}, ""},
-		"Alone": {nil, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCall()
-			c.page, c.next, c.err = want.page, want.next, errors.New("canary: no route to db-2")
-			page, next, err := c.wired.Inventory.List(t.Context(), "")
-			if d := cmp.Diff(want.page, page); d != "" || next != want.next {
-				t.Errorf("next %q, page -want +got:\n%s", next, d)
-			}
-			if !passing(err) || strings.Contains(err.Error(), "canary") {
-				t.Errorf("got error %v", err)
-			}
-		})
+	}{{thing, "further"}, {nil, "further"}, {thing, ""}, {nil, ""}} {
+		c := newCall()
+		c.page, c.next, c.err = want.page, want.next, errors.New("canary: no route to db-2")
+		page, next, err := c.wired.Inventory.List(t.Context(), "")
+		expect.Same(t, "the page", want.page, page)
+		if next != want.next || !passing(err) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("next %q, error %v", next, err)
+		}
 	}
 }
 
@@ -333,49 +302,26 @@ func TestReach(t *testing.T) {
 	here, there := provider.Target{Name: "here", Identity: "1"}, provider.Target{Name: "there"}
 	restored := provider.Instance{Target: here, Source: &provider.Source{Target: there}}
 	bound, held := provider.Binding{Instance: provider.Instance{Target: there}}, provider.Holding{Target: there}
-	ordered := provider.Instance{Target: here}
+	type targets = []provider.Target
+	ordered, ctx := provider.Instance{Target: here}, t.Context()
 	for name, test := range map[string]struct {
+		want targets
 		call func(w wired.Provider) error
-		want []provider.Target
 	}{
-		"Step": {
-			func(w wired.Provider) error {
-				_, err := w.Provider.Provision(t.Context(), ordered)
-				return err
-			}, []provider.Target{here},
-		},
-		"Restore": {
-			func(w wired.Provider) error {
-				_, err := w.Provider.Provision(t.Context(), restored)
-				return err
-			}, []provider.Target{here, there},
-		},
-		"Binding": {
-			func(w wired.Provider) error { _, err := w.Provider.Bind(t.Context(), bound); return err }, []provider.Target{there},
-		},
-		"Inventory": {
-			func(w wired.Provider) error { _, _, err := w.Inventory.List(t.Context(), ""); return err }, nil,
-		},
-		"Quarantine": {
-			func(w wired.Provider) error { return w.Quarantiner.Quarantine(t.Context(), held) }, []provider.Target{there},
-		},
-		"Adopt": {
-			func(w wired.Provider) error {
-				return w.Adopter.Adopt(t.Context(), held, held.Tags)
-			}, []provider.Target{there},
-		},
-		"Release": {
-			func(w wired.Provider) error { return w.Quarantiner.Release(t.Context(), held) }, []provider.Target{there},
-		},
+		"Step": {targets{here}, func(w wired.Provider) error { return expect.Err(w.Provider.Provision(ctx, ordered)) }},
+		"Restore": {targets{here, there}, func(w wired.Provider) error {
+			return expect.Err(w.Provider.Provision(ctx, restored))
+		}},
+		"Binding":    {targets{there}, func(w wired.Provider) error { return expect.Err(w.Provider.Bind(ctx, bound)) }},
+		"Inventory":  {nil, func(w wired.Provider) error { _, _, err := w.Inventory.List(ctx, ""); return err }},
+		"Quarantine": {targets{there}, func(w wired.Provider) error { return w.Quarantiner.Quarantine(ctx, held) }},
+		"Adopt":      {targets{there}, func(w wired.Provider) error { return w.Adopter.Adopt(ctx, held, held.Tags) }},
+		"Release":    {targets{there}, func(w wired.Provider) error { return w.Quarantiner.Release(ctx, held) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCall()
-			expect.OK(t, test.call(c.wired))
-			expect.Same(t, "targets", test.want, c.asked)
-			if string(c.reached) != `{"password":"canary"}` {
-				t.Errorf("the provider inside was opened with %s", c.reached)
-			}
-		})
+		c := newCall()
+		expect.OK(t, test.call(c.wired), name)
+		expect.Same(t, name+": targets", test.want, c.asked)
+		expect.Same(t, name+": the provider inside was opened with", `{"password":"canary"}`, string(c.reached))
 	}
 	failing := remote.New(nil, remote.Options{Provider: "told", Outside: wired.Of(&told{}), Reach: remote.Reach{
 		LookUp: func(context.Context, []provider.Target) (json.RawMessage, error) {
@@ -403,10 +349,7 @@ func TestWhatACallLeaves(t *testing.T) {
 			w.Close = func() { open-- }
 			return w, nil
 		}}, slog.New(slog.DiscardHandler))
-		w := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
-			out, err := handler.Invoke(ctx, in.Payload)
-			return &lambda.InvokeOutput{Payload: out}, err
-		}), remote.Options{Provider: "told", Outside: wired.Of(&told{}), Reach: remote.Reach{
+		w := remote.New(by(handler), remote.Options{Provider: "told", Outside: wired.Of(&told{}), Reach: remote.Reach{
 			LookUp: func(context.Context, []provider.Target) (json.RawMessage, error) { return json.RawMessage(`{}`), nil },
 			Forget: func() { forgot++ },
 		}})
@@ -428,14 +371,11 @@ func passing(err error) bool {
 // A fault between the two functions passes. A call that may still run inside counts as one
 // whose time was up: no other call may begin meanwhile.
 func TestFaultsPass(t *testing.T) {
-	answered := func(payload string) invoke {
-		return func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
-			return &lambda.InvokeOutput{Payload: []byte(payload)}, nil
-		}
+	gives := func(out *lambda.InvokeOutput, err error) invoke {
+		return func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) { return out, err }
 	}
-	failed := func(err error) invoke {
-		return func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) { return nil, err }
-	}
+	answered := func(payload string) invoke { return gives(&lambda.InvokeOutput{Payload: []byte(payload)}, nil) }
+	failed := func(err error) invoke { return gives(nil, err) }
 	for name, test := range map[string]struct {
 		invoker    invoke
 		unanswered bool
@@ -443,9 +383,9 @@ func TestFaultsPass(t *testing.T) {
 		"Throttled": {failed(fmt.Errorf("operation error: %w", refusal())), false},
 		"Cut":       {failed(errors.New("connection reset")), true},
 		"TimeIsUp":  {failed(context.DeadlineExceeded), true},
-		"Crashed": {func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
-			return &lambda.InvokeOutput{FunctionError: new("Unhandled"), Payload: []byte(`{"errorMessage":"canary"}`)}, nil
-		}, true},
+		"Crashed": {
+			gives(&lambda.InvokeOutput{FunctionError: new("Unhandled"), Payload: []byte(`{"errorMessage":"canary"}`)}, nil), true,
+		},
 		"NoAnswer":     {answered(``), false},
 		"OtherVersion": {answered(`{"version":2,"status":{"done":true}}`), false},
 		"NewerMember":  {answered(`{"version":1,"status":{"done":true,"canary":1}}`), false},
@@ -461,9 +401,7 @@ func TestFaultsPass(t *testing.T) {
 			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered || !reflect.ValueOf(st).IsZero() {
 				t.Errorf("got %v and error %v", st, err)
 			}
-			if err != nil && strings.Contains(err.Error(), "canary") {
-				t.Errorf("the error repeats what the function said: %v", err)
-			}
+			expect.Never(t, "the error", fmt.Sprint(err), "canary")
 			if name == "OtherAnswer" {
 				return
 			}
@@ -496,9 +434,8 @@ func TestFaultsInside(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			expect.Never(t, "the error", err.Error(), "10.0.0.1", "canary")
-			if log := c.log.String(); !strings.Contains(log, test.logged) || strings.Contains(log, "canary") {
-				t.Errorf("log: %s", log)
-			}
+			expect.Says(t, "the log", c.log.String(), test.logged)
+			expect.Never(t, "the log", c.log.String(), "canary")
 		})
 	}
 }
@@ -535,9 +472,7 @@ func TestUnknownCalls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			p := &told{}
-			h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) {
-				return wired.Of(p), nil
-			}}, slog.New(slog.NewTextHandler(&log, nil)))
+			h := served(wired.Of(p), slog.New(slog.NewTextHandler(&log, nil)))
 			out, err := h.Invoke(t.Context(), []byte(payload))
 			var a remote.Answer
 			if err != nil || remote.Decode(out, &a) != nil || a.Fault == nil || a.Fault.Unanswered || p.got != nil {
@@ -555,20 +490,14 @@ func TestReconciler(t *testing.T) {
 	c.epoch = target.Epoch{Line: "one", Count: 1 << 60}
 	was := target.Epoch{Line: "zero", Count: 9, Mark: "m"}
 	target, epoch, err := r.Survey(t.Context(), "east")
-	if want := (provider.Target{Name: "east", Identity: "s-1"}); err != nil || target != want || epoch != c.epoch {
-		t.Errorf("it is %v, at %v: %v", target, epoch, err)
-	}
-	if c.asked[0].Name != "east" {
-		t.Errorf("how to reach %v was looked up", c.asked)
-	}
-	if next, err := r.Advance(t.Context(), target, epoch, was); err != nil || next != c.epoch {
-		t.Errorf("it is at %v now: %v", next, err)
-	}
+	expect.OK(t, err)
+	expect.Same(t, "it is", provider.Target{Name: "east", Identity: "s-1"}, target)
+	expect.Same(t, "it is at", c.epoch, epoch)
+	expect.Same(t, "how to reach it was looked up for", "east", c.asked[0].Name)
+	expect.Same(t, "it is now at", c.epoch, expect.Get(r.Advance(t.Context(), target, epoch, was))(t))
 	c.page, c.next = []provider.Holding{{Name: "lsb1", Epoch: epoch}}, "2"
 	page, next, err := r.Holdings(t.Context(), "east", "1")
-	if d := cmp.Diff(c.page, page); d != "" || next != "2" || err != nil {
-		t.Errorf("next %q, %v, -want +got:\n%s", next, err, d)
-	}
+	expect.Same(t, "a page", []any{c.page, "2", nil}, []any{page, next, err})
 	want := []any{"survey", "east", "advance", fmt.Sprint(target, epoch, was), "holdings", "east 1"}
 	expect.Same(t, "told", want, c.got)
 }
@@ -579,28 +508,22 @@ func TestTroublesAreSaidOutside(t *testing.T) {
 	for _, late := range []error{nil, context.DeadlineExceeded} {
 		c.err = &target.Trouble{Kind: target.Full, Target: "east", Message: "make room", Err: late}
 		_, err := c.wired.Provider.Provision(t.Context(), provider.Instance{ID: "i"})
-		var got *target.Trouble
-		if !errors.As(err, &got) || got.Kind != target.Full || got.Target != "east" || got.Message != "make room" || !passing(err) {
-			t.Errorf("it says %v", err)
-		}
-		if errors.Is(err, context.DeadlineExceeded) != (late != nil) {
+		got, _ := errors.AsType[*target.Trouble](err)
+		expect.Same(t, "it says", &target.Trouble{Kind: target.Full, Target: "east", Message: "make room"}, got,
+			cmpopts.IgnoreFields(target.Trouble{}, "Err"))
+		if !passing(err) || errors.Is(err, context.DeadlineExceeded) != (late != nil) {
 			t.Errorf("%v: may it still land?", err)
 		}
 	}
-	if c.log.Len() > 0 {
-		t.Errorf("it is said inside too: %s", &c.log)
-	}
+	expect.Same(t, "what is said inside too", "", c.log.String())
 }
 
 // The client promises no more than the provider does outside of a VPC.
 func TestItDoesWhatTheProviderDoes(t *testing.T) {
-	whole := remote.New(nil, remote.Options{Outside: wired.Of(&told{})})
-	if whole.Inventory == nil || whole.Refuser == nil || whole.Quarantiner == nil || whole.Adopter == nil || whole.Reconciler == nil {
-		t.Errorf("of a provider that does all: %+v", whole)
-	}
-	least := remote.New(nil, remote.Options{Outside: wired.Of(struct{ provider.Provider }{})})
-	if least.Inventory != nil || least.Refuser != nil || least.Quarantiner != nil || least.Adopter != nil || least.Reconciler != nil {
-		t.Errorf("of one that does nothing but its steps: %+v", least)
+	for does, outside := range map[bool]provider.Provider{true: &told{}, false: struct{ provider.Provider }{}} {
+		w := remote.New(nil, remote.Options{Outside: wired.Of(outside)})
+		got := []bool{w.Inventory != nil, w.Refuser != nil, w.Quarantiner != nil, w.Adopter != nil, w.Reconciler != nil}
+		expect.Same(t, "abilities beside the steps", []bool{does, does, does, does, does}, got)
 	}
 }
 
@@ -655,9 +578,7 @@ func FuzzHandler(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		p := &told{status: provider.Status{Done: true}}
-		h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) {
-			return wired.Of(p), nil
-		}}, slog.New(slog.DiscardHandler))
+		h := served(wired.Of(p), slog.New(slog.DiscardHandler))
 		out, err := h.Invoke(t.Context(), payload)
 		var a remote.Answer
 		if err != nil || remote.Decode(out, &a) != nil || a.Version != remote.Version {
