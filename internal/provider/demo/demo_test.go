@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,19 +39,6 @@ func newStand(t *testing.T) *stand {
 	return &stand{Provider: demo.New(delay, clock.Now), clock: clock, states: map[string]provider.State{}}
 }
 
-// recorded makes a step with the state of the record, and records what it answers.
-func (s *stand) recorded(id string, do func(provider.State) (provider.Status, error)) (provider.Status, error) {
-	st, err := do(s.states[id])
-	state := st.State
-	if f, ok := errors.AsType[*provider.Failure](err); ok {
-		state = f.State
-	}
-	if state != nil {
-		s.states[id] = *state
-	}
-	return st, err
-}
-
 func (s *stand) op(kind operation.Kind) provider.Operation {
 	s.ops++
 	return provider.Operation{ID: fmt.Sprintf("op-%d", s.ops), Kind: kind, Started: s.clock.Now()}
@@ -80,36 +66,35 @@ func (s *stand) as(in provider.Instance, kind operation.Kind) provider.Instance 
 	return in
 }
 
-// step is one step of what in or b asks for.
+// step is one step of what in or b asks for: it is given the state of the record, and what it answers is recorded.
 func (s *stand) step(in provider.Instance, b *provider.Binding) providertest.Step {
-	ofInstance := func(do func(context.Context, provider.Instance) (provider.Status, error)) providertest.Step {
-		return func(ctx context.Context) (provider.Status, error) {
-			return s.recorded("", func(state provider.State) (provider.Status, error) {
-				in.State = state
-				return do(ctx, in)
-			})
-		}
+	var bound provider.Binding
+	if kind := in.Operation.Kind; kind == operation.Bind || kind == operation.Unbind {
+		bound = *b
 	}
-	ofBinding := func(do func(context.Context, provider.Binding) (provider.Status, error)) providertest.Step {
-		return func(ctx context.Context) (provider.Status, error) {
-			return s.recorded(b.ID, func(state provider.State) (provider.Status, error) {
-				b := *b
-				b.Instance, b.State = in, state
-				return do(ctx, b)
-			})
+	return func(ctx context.Context) (st provider.Status, err error) {
+		in.State, bound.State = s.states[""], s.states[bound.ID]
+		bound.Instance = in
+		switch in.Operation.Kind {
+		case operation.Provision:
+			st, err = s.Provision(ctx, in)
+		case operation.Update:
+			st, err = s.Update(ctx, in)
+		case operation.Deprovision:
+			st, err = s.Deprovision(ctx, in)
+		case operation.Bind:
+			st, err = s.Bind(ctx, bound)
+		default:
+			st, err = s.Unbind(ctx, bound)
 		}
-	}
-	switch in.Operation.Kind {
-	case operation.Provision:
-		return ofInstance(s.Provision)
-	case operation.Update:
-		return ofInstance(s.Update)
-	case operation.Deprovision:
-		return ofInstance(s.Deprovision)
-	case operation.Bind:
-		return ofBinding(s.Bind)
-	default:
-		return ofBinding(s.Unbind)
+		state := st.State
+		if f, ok := errors.AsType[*provider.Failure](err); ok {
+			state = f.State
+		}
+		if state != nil {
+			s.states[bound.ID] = *state
+		}
+		return st, err
 	}
 }
 
@@ -241,41 +226,37 @@ func TestEachOperationHasItsOwnDelay(t *testing.T) {
 		s.must(t, s.step(op, nil))
 		expect.Same(t, string(op.Operation.Kind)+" took", delay, s.clock.Now().Sub(began))
 		if op.Operation.Kind == operation.Update {
-			if st, err := s.Update(t.Context(), first); err != nil || !st.Done {
-				t.Errorf("an update repeated after it ended: done %v, error %v", st.Done, err)
-			}
+			expect.Same(t, "an update repeated after it ended is done", true, expect.Get(s.Update(t.Context(), first))(t).Done)
 		}
 	}
 }
 
 func TestFailures(t *testing.T) {
-	each := func(setting func(operation.Kind) any) map[operation.Kind]any {
-		m := map[operation.Kind]any{}
-		for _, k := range kinds {
-			m[k] = setting(k)
+	const own = "the operation's kind"
+	named := func(v any, kind operation.Kind) any {
+		if v == own {
+			return string(kind)
 		}
-		return m
+		return v
 	}
-	all := func(v any) map[operation.Kind]any { return each(func(operation.Kind) any { return v }) }
-	named := each(func(k operation.Kind) any { return string(k) })
 	cases := map[string]struct {
-		reason     string
-		parameters map[operation.Kind]any // the parameter "fail"
-		settings   map[operation.Kind]any // the setting "fail"
-		fails      []operation.Kind
+		reason   string
+		asked    any // the parameter "fail"
+		settings any // the setting "fail"
+		fails    []operation.Kind
 	}{
 		"Nothing": {reason: "nothing fails unasked"},
-		"True": {reason: "true is for the operation that it is given to, which a deletion never is", parameters: all(true),
+		"True": {reason: "true is for the operation that it is given to, which a deletion never is", asked: true,
 			fails: []operation.Kind{operation.Provision, operation.Update, operation.Bind}},
-		"False":  {reason: "false asks for nothing", parameters: all(false)},
-		"Named":  {reason: "a kind by its name", parameters: named, fails: kinds},
-		"Update": {reason: "another kind by its name does not count", parameters: all("update"), fails: []operation.Kind{operation.Update}},
-		"Plan": {reason: "the plan's list", settings: all([]any{"bind", "deprovision"}),
+		"False":  {reason: "false asks for nothing", asked: false},
+		"Named":  {reason: "a kind by its name", asked: own, fails: kinds},
+		"Update": {reason: "another kind by its name does not count", asked: "update", fails: []operation.Kind{operation.Update}},
+		"Plan": {reason: "the plan's list", settings: []any{"bind", "deprovision"},
 			fails: []operation.Kind{operation.Bind, operation.Deprovision}},
-		"PlanList":  {reason: "a list of strings", settings: all([]string{"unbind"}), fails: []operation.Kind{operation.Unbind}},
-		"PlanOne":   {reason: "one kind alone", settings: named, fails: kinds},
-		"PlanEmpty": {reason: "no kind at all", settings: all([]any{})},
-		"PlanStays": {reason: "the user cannot take the plan's back", settings: all([]any{"bind"}), parameters: all(false),
+		"PlanList":  {reason: "a list of strings", settings: []string{"unbind"}, fails: []operation.Kind{operation.Unbind}},
+		"PlanOne":   {reason: "one kind alone", settings: own, fails: kinds},
+		"PlanEmpty": {reason: "no kind at all", settings: []any{}},
+		"PlanStays": {reason: "the user cannot take the plan's back", settings: []any{"bind"}, asked: false,
 			fails: []operation.Kind{operation.Bind}},
 	}
 	for name, c := range cases {
@@ -283,18 +264,16 @@ func TestFailures(t *testing.T) {
 			t.Run(name+"/"+string(kind), func(t *testing.T) {
 				s := newStand(t)
 				parameters, settings := "", map[string]any{}
-				if v, ok := c.parameters[kind]; ok {
-					parameters = string(expect.Get(json.Marshal(map[string]any{"fail": v}))(t))
+				if c.asked != nil {
+					parameters = string(expect.Get(json.Marshal(map[string]any{"fail": named(c.asked, kind)}))(t))
 				}
-				if v, ok := c.settings[kind]; ok {
-					settings["fail"] = v
+				if c.settings != nil {
+					settings["fail"] = named(c.settings, kind)
 				}
 				in, b := s.prepared(t, kind, parameters, settings)
 				began := s.clock.Now()
 				_, f := providertest.Drive(t, s.clock, s.step(in, b))
-				if took := s.clock.Now().Sub(began); took != delay {
-					t.Errorf("took %v, want %v also for a failure", took, delay)
-				}
+				expect.Same(t, "took, also for a failure", delay, s.clock.Now().Sub(began))
 				if want := slices.Contains(c.fails, kind); (f != nil) != want {
 					t.Fatalf("%s: failure %v, want one: %v", c.reason, f, want)
 				}
@@ -338,8 +317,7 @@ func TestDeletionFailsOnce(t *testing.T) {
 				} else {
 					for range 3 {
 						_, err := s.step(first, b)(t.Context())
-						again, ok := errors.AsType[*provider.Failure](err)
-						if !ok || again.Message != f.Message {
+						if again, ok := errors.AsType[*provider.Failure](err); !ok || again.Message != f.Message {
 							t.Errorf("the first deletion, repeated: %v, want %q", err, f.Message)
 						}
 					}
@@ -388,15 +366,14 @@ func TestRefusedParameters(t *testing.T) {
 				}
 				began := s.clock.Now()
 				_, f := providertest.Drive(t, s.clock, s.step(in, b))
-				if f == nil || !strings.Contains(f.Message, c.names) {
-					t.Fatalf("%s: failure %v, want one that names %s", c.reason, f, c.names)
+				if f == nil {
+					t.Fatalf("%s: want a failure", c.reason)
 				}
+				expect.Says(t, c.reason+": the message", f.Message, c.names)
 				expect.Never(t, "the message", f.Message, canary)
-				if !s.clock.Now().Equal(began) {
-					t.Error("it took time")
-				}
-				if kind == operation.Update && (f.InstanceUsable == nil || !*f.InstanceUsable) {
-					t.Error("the instance is not said to be usable")
+				expect.Same(t, "it took until", began, s.clock.Now())
+				if kind == operation.Update {
+					expect.Same(t, "the instance is said to be usable", new(true), f.InstanceUsable)
 				}
 			})
 		}
@@ -404,6 +381,8 @@ func TestRefusedParameters(t *testing.T) {
 }
 
 func TestGrants(t *testing.T) {
+	const id = "iqsjuncxdpt76fubatuhmbt3ne"
+	const name = "longshore-demo-instance-" + id
 	cases := map[string]struct {
 		reason     string
 		grant      any
@@ -415,24 +394,19 @@ func TestGrants(t *testing.T) {
 		"Volume": {
 			reason: "a mount in the final form (BIND-34)", grant: "volume", app: "app-1",
 			want: provider.Grant{VolumeMounts: []grants.VolumeMount{{
-				Driver:       "longshore-demo",
-				ContainerDir: "/var/longshore/instance-iqsjuncxdpt76fubatuhmbt3ne",
-				Mode:         "rw",
-				DeviceType:   "shared",
-				Device: grants.VolumeDevice{
-					VolumeID:    "longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne",
-					MountConfig: map[string]any{"source": "demo://longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne.demo.longshore.example/volume"},
-				},
+				Driver: "longshore-demo", ContainerDir: "/var/longshore/instance-" + id, Mode: "rw", DeviceType: "shared",
+				Device: grants.VolumeDevice{VolumeID: name,
+					MountConfig: map[string]any{"source": "demo://" + name + ".demo.longshore.example/volume"}},
 			}}},
 		},
 		"Route": {
 			reason: "where to forward to, if there is a route (BIND-32)", grant: "route", route: "app.example.com",
-			want: provider.Grant{RouteServiceURL: "https://longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne.demo.longshore.example/"},
+			want: provider.Grant{RouteServiceURL: "https://" + name + ".demo.longshore.example/"},
 		},
 		"NoRoute": {reason: "nothing to forward", grant: "route", app: "app-1", plain: true},
 		"Syslog": {
 			reason: "a drain for an application (BIND-31)", grant: "syslog", app: "app-1",
-			want: provider.Grant{SyslogDrainURL: "syslog-tls://longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne.demo.longshore.example:6514"},
+			want: provider.Grant{SyslogDrainURL: "syslog-tls://" + name + ".demo.longshore.example:6514"},
 		},
 		"SyslogKey": {reason: "a service key has no logs", grant: "syslog", plain: true},
 	}
@@ -465,15 +439,9 @@ func TestCredentialsExpire(t *testing.T) {
 	b := s.binding(in, "binding-1", "")
 	began := b.Instance.Operation.Started
 	grant := s.must(t, s.step(b.Instance, &b)).Grant
-	if want := began.Add(48 * time.Hour).Truncate(time.Second); !grant.ExpiresAt.Equal(want) {
-		t.Errorf("expires at %v, want %v", grant.ExpiresAt, want)
-	}
-	if want := began.Add(36 * time.Hour).Truncate(time.Second); !grant.RenewBefore.Equal(want) {
-		t.Errorf("renew before %v, want %v", grant.RenewBefore, want)
-	}
-	if again := s.must(t, s.step(b.Instance, &b)).Grant; !again.ExpiresAt.Equal(grant.ExpiresAt) {
-		t.Errorf("a repeated step gave %v", again.ExpiresAt)
-	}
+	expect.Same(t, "expires at", began.Add(48*time.Hour).Truncate(time.Second), grant.ExpiresAt)
+	expect.Same(t, "renew before", began.Add(36*time.Hour).Truncate(time.Second), grant.RenewBefore)
+	expect.Same(t, "a repeated step gave", grant.ExpiresAt, s.must(t, s.step(b.Instance, &b)).Grant.ExpiresAt)
 }
 
 func TestCredentials(t *testing.T) {
@@ -493,8 +461,14 @@ func TestCredentials(t *testing.T) {
 	}
 	b.Secret = nil // a caller's mistake is no failure of the operation
 	_, err := s.step(b.Instance, &b)(t.Context())
+	passes(t, err)
+}
+
+// passes requires an error that fails no operation.
+func passes(t *testing.T, err error) {
+	t.Helper()
 	if _, failed := errors.AsType[*provider.Failure](err); err == nil || failed {
-		t.Errorf("without a secret: %v", err)
+		t.Errorf("error %v, want a passing one", err)
 	}
 }
 
@@ -563,9 +537,8 @@ func TestAStateThatIsNotUnderstood(t *testing.T) {
 			b := s.binding(in, "binding-1", "")
 			b.State = state
 			_, err := s.Bind(t.Context(), b)
-			if _, failed := errors.AsType[*provider.Failure](err); err == nil || failed || strings.Contains(err.Error(), "canary") {
-				t.Errorf("error %v, want a passing one that tells nothing", err)
-			}
+			passes(t, err)
+			expect.Never(t, "the error", fmt.Sprint(err), "canary")
 		})
 	}
 }
