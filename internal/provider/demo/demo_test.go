@@ -216,21 +216,6 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// Each operation has a delay of its own, and one that is repeated goes on.
-func TestEachOperationHasItsOwnDelay(t *testing.T) {
-	s, in := ready(t, "")
-	first := s.as(in, operation.Update)
-	for _, op := range []provider.Instance{first, s.as(in, operation.Update), s.as(in, operation.Deprovision)} {
-		op.Operation.Started = s.clock.Now()
-		began := s.clock.Now()
-		s.must(t, s.step(op, nil))
-		expect.Same(t, string(op.Operation.Kind)+" took", delay, s.clock.Now().Sub(began))
-		if op.Operation.Kind == operation.Update {
-			expect.Same(t, "an update repeated after it ended is done", true, expect.Get(s.Update(t.Context(), first))(t).Done)
-		}
-	}
-}
-
 func TestFailures(t *testing.T) {
 	const own = "the operation's kind"
 	named := func(v any, kind operation.Kind) any {
