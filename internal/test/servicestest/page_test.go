@@ -27,8 +27,7 @@ const page = "../../../docs/catalog.md"
 // shipped are the offerings of AWS services, by their names.
 func shipped(t *testing.T) (*catalog.Catalog, map[string]catalog.Offering) {
 	t.Helper()
-	c, err := offeringfiles.Load("")
-	expect.OK(t, err)
+	c := expect.Get(offeringfiles.Load(""))(t)
 	all := map[string]catalog.Offering{}
 	for _, o := range c.Offerings() {
 		if o.Provider == "cloudformation" {
@@ -44,9 +43,8 @@ func TestPageIsCurrent(t *testing.T) {
 	if *update {
 		expect.OK(t, os.WriteFile(page, []byte(want), 0o644))
 	}
-	got, err := os.ReadFile(page)
-	expect.OK(t, err)
-	expect.Same(t, "docs/catalog.md is not what `go test ./internal/test/servicestest -update` makes", want, string(got))
+	got := string(expect.Get(os.ReadFile(page))(t))
+	expect.Same(t, "docs/catalog.md is not what `go test ./internal/test/servicestest -update` makes", want, got)
 }
 
 func write(t *testing.T) string {
@@ -117,10 +115,7 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 	expect.Same(t, fmt.Sprintf("%s: a move is tried", o.Name), s.Moves, o.PlanUpdateable)
 	settings := make([]plan.Settings, len(o.Plans))
 	for i, p := range o.Plans {
-		var err error
-		if settings[i], err = plan.Parse(p.Snapshot); err != nil {
-			t.Fatal(err)
-		}
+		settings[i] = expect.Get(plan.Parse(p.Snapshot))(t)
 		if i >= len(s.Plans) || s.Plans[i].Name != p.Name {
 			t.Fatalf("nobody tries %s of %s", p.Name, s.Offering)
 		}
@@ -129,9 +124,7 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 	common := shownOf(t, o.Plans[0].Metadata).Bullets
 	for _, p := range o.Plans[1:] {
 		bullets := shownOf(t, p.Metadata).Bullets
-		common = slices.DeleteFunc(common, func(bullet string) bool {
-			return !slices.Contains(bullets, bullet) || saidOfAll(bullet)
-		})
+		common = slices.DeleteFunc(common, func(said string) bool { return !slices.Contains(bullets, said) || saidOfAll(said) })
 	}
 	long := ownKey.ReplaceAllStringFunc(shownOf(t, o.Metadata).LongDescription, func(said string) string {
 		if strings.HasSuffix(said, "which") {
@@ -142,8 +135,8 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 	says := sentences(append([]string{long}, common...))
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n", o.Name, says)
 	for i, p := range o.Plans {
-		own := slices.DeleteFunc(shownOf(t, p.Metadata).Bullets, func(bullet string) bool {
-			return slices.Contains(common, bullet) || saidOfAll(bullet)
+		own := slices.DeleteFunc(shownOf(t, p.Metadata).Bullets, func(said string) bool {
+			return slices.Contains(common, said) || saidOfAll(said)
 		})
 		says := sentences(append([]string{p.Description}, own...)) + " " + rules[settings[i].OnDelete]
 		fmt.Fprintf(b, "- **%s**: %s\n", p.Name, strings.TrimSpace(says))
@@ -154,19 +147,15 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 // ownKey is what descriptions say of a binding's key, as the page does of all.
 var ownKey = regexp.MustCompile(` Each binding has an access key of its own(, which| for [^.]*\.)`)
 
-// saidOfAll reports whether the page says by itself what a bullet does: that something is encrypted, or what a deletion does.
-func saidOfAll(bullet string) bool {
-	return bullet == "Encrypted" || regexp.MustCompile(`^Deleting the instance|^Only an empty|when the instance is deleted$`).
-		MatchString(bullet)
-}
+// saidOfAll matches a bullet that says what the page says of all: that something is encrypted, or what a deletion does.
+var saidOfAll = regexp.MustCompile(`^Encrypted$|^Deleting the instance|^Only an empty|when the instance is deleted$`).MatchString
 
 // sentences ends each text with a full stop.
 func sentences(texts []string) string {
-	var b strings.Builder
-	for _, text := range texts {
-		b.WriteString(" " + strings.TrimSuffix(text, ".") + ".")
+	for i, text := range texts {
+		texts[i] = strings.TrimSuffix(text, ".") + "."
 	}
-	return b.String()[1:]
+	return strings.Join(texts, " ")
 }
 
 // tried holds a plan to how it is tried: with every parameter that an order or an update takes.
@@ -218,8 +207,7 @@ func (m member) values() string {
 
 func members(t *testing.T, p *catalog.ParametersSchema) map[string]member {
 	t.Helper()
-	raw, err := json.Marshal(p)
-	expect.OK(t, err)
+	raw := expect.Get(json.Marshal(p))(t)
 	var schema struct {
 		Parameters struct {
 			Properties           map[string]member
@@ -266,12 +254,10 @@ func parameters(t *testing.T, b *strings.Builder, plans []catalog.Plan) {
 
 // The page of four files shows those that are tried.
 func TestPageOfFourFiles(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/cloudformation.md")
-	expect.OK(t, err)
+	page := string(expect.Get(os.ReadFile("../../../docs/cloudformation.md"))(t))
 	for _, name := range []string{"offering.yaml", "template.yaml", "permissions.json", "policy.json"} {
-		file, err := os.ReadFile(filepath.Join("../../../docs/examples", servicestest.Own().Offering, name))
-		expect.OK(t, err)
-		if block := "```" + filepath.Ext(name)[1:] + "\n" + string(file) + "```"; !strings.Contains(string(page), block) {
+		file := expect.Get(os.ReadFile(filepath.Join("../../../docs/examples", servicestest.Own().Offering, name)))(t)
+		if block := "```" + filepath.Ext(name)[1:] + "\n" + string(file) + "```"; !strings.Contains(page, block) {
 			t.Errorf("docs/cloudformation.md does not show %s as it is in docs/examples", name)
 		}
 	}
@@ -288,8 +274,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s has fewer than two plans", name)
 		}
 		for _, p := range o.Plans {
-			m, err := plan.Parse(p.Snapshot)
-			expect.OK(t, err)
+			m := expect.Get(plan.Parse(p.Snapshot))(t)
 			at := name + "/" + p.Name
 			if err := c.Check(catalog.Create, o.ID, p.ID, nil); err != nil {
 				t.Errorf("%s cannot be ordered without parameters: %v", at, err)
@@ -311,8 +296,7 @@ func TestRules(t *testing.T) {
 // binding holds what a binding may do to what is of its instance.
 func binding(t *testing.T, at string, raw json.RawMessage) {
 	t.Helper()
-	policy, err := iampolicy.Parse(raw)
-	expect.OK(t, err)
+	policy := expect.Get(iampolicy.Parse(raw))(t)
 	for _, s := range policy.Statement {
 		for _, action := range s.Action {
 			if s.Effect == iampolicy.EffectAllow && strings.ContainsAny(action, "*?") {
@@ -353,10 +337,6 @@ func encrypted(t *testing.T, at string, m plan.Settings, template string) {
 		if !known {
 			t.Errorf("%s: nothing says what %s needs to be closed", at, kind)
 		}
-		for _, need := range all {
-			if !strings.Contains(template, need) {
-				t.Errorf("%s: %s lacks %s", at, kind, need)
-			}
-		}
+		expect.Says(t, at+": "+kind, template, all...)
 	}
 }

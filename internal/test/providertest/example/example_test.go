@@ -48,26 +48,21 @@ func (s *service) mux() *http.ServeMux {
 	m.HandleFunc("GET /things", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, s.page(r.FormValue("broker"), r.FormValue("after")))
 	})
-	m.HandleFunc("POST /things", func(w http.ResponseWriter, r *http.Request) {
+	put := func(w http.ResponseWriter, r *http.Request) {
 		s.change(w, r, func(t thing) {
 			s.serial++
 			t.Version = s.serial
 			s.things[t.Name] = t
 		})
-	})
+	}
+	m.HandleFunc("POST /things", put)
+	m.HandleFunc("PUT /things/{name}", put)
 	m.HandleFunc("GET /things/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if t, ok := s.things[r.PathValue("name")]; ok {
 			answer(w, t)
 		} else {
 			w.WriteHeader(http.StatusNotFound)
 		}
-	})
-	m.HandleFunc("PUT /things/{name}", func(w http.ResponseWriter, r *http.Request) {
-		s.change(w, r, func(t thing) {
-			s.serial++
-			t.Version = s.serial
-			s.things[t.Name] = t
-		})
 	})
 	m.HandleFunc("DELETE /things/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.change(w, r, func(t thing) {
@@ -175,7 +170,7 @@ func factory(t *testing.T) *providertest.Harness {
 		Target:    provider.Target{Name: "main"},
 		Elsewhere: func(testing.TB) (provider.Provider, provider.Inventory) { return open(elsewhere, "broker-1") },
 		ServiceID: "service-1", PlanID: "plan-1", Settings: settings("one"),
-		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
+		Parameters: providertest.Note,
 		Fail:       func(testing.TB, operation.Kind) map[string]any { return settings("suspended") },
 		Plant: func(_ testing.TB, at, owner provider.Tags) {
 			here.serial++
