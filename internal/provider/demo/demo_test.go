@@ -121,33 +121,29 @@ func (s *stand) prepared(t *testing.T, kind operation.Kind, parameters string,
 	const quick = `{"delay_seconds":0}`
 	in := s.instance(quick)
 	b := s.binding(in, "binding-1", quick)
-	if kind == operation.Deprovision {
+	switch kind {
+	case operation.Deprovision:
 		in.Parameters = json.RawMessage(parameters)
+	case operation.Bind, operation.Unbind:
+		b.Parameters = json.RawMessage(parameters)
 	}
 	if kind != operation.Provision {
 		providertest.Drive(t, s.clock, s.step(in, nil)) // it may be asked to fail
 	}
-	if kind == operation.Bind || kind == operation.Unbind {
-		b.Parameters = json.RawMessage(parameters)
-	}
 	if kind == operation.Unbind {
 		providertest.Drive(t, s.clock, s.step(b.Instance, &b))
 	}
-	if in.Settings = settings; kind == operation.Provision || kind == operation.Update {
-		in.Parameters = json.RawMessage(parameters)
-	}
-	switch kind {
-	case operation.Deprovision, operation.Unbind:
-		in.Parameters, b.Parameters, b.Instance.Parameters, b.Secret = nil, nil, nil, nil
-		return s.as(in, kind), &b
-	case operation.Provision:
-		return in, nil
-	case operation.Bind:
+	if in.Settings = settings; kind == operation.Bind {
 		in.Operation = b.Instance.Operation
 		return in, &b
-	default:
-		return s.as(in, kind), &b
 	}
+	if kind != operation.Provision {
+		in = s.as(in, kind)
+	}
+	if in.Parameters = json.RawMessage(parameters); kind.Deletes() {
+		in.Parameters, b.Parameters, b.Instance.Parameters, b.Secret = nil, nil, nil, nil
+	}
+	return in, &b
 }
 
 var kinds = []operation.Kind{operation.Provision, operation.Update, operation.Deprovision, operation.Bind, operation.Unbind}

@@ -1,13 +1,7 @@
 package hosted_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 var (
@@ -28,13 +23,10 @@ var (
 	}
 )
 
-// newAuthority is a certificate that signs itself, in PEM.
+// newAuthority is a certificate in PEM.
 func newAuthority(t *testing.T) string {
 	t.Helper()
-	key := expect.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
-	der := expect.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return string(expect.Get(testserver.NewCertificates())(t).Authority)
 }
 
 func TestURLs(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -66,17 +67,22 @@ func (c *counted) Close() { c.closed++ }
 
 type servers = hosted.Provider[*counted, int]
 
+// known is the target of a server that says that it is id.
+var known = provider.Target{Name: "t", Identity: "id"}
+
 func newServers(one *counted, pool int) (s *servers, opened *int) {
 	opened = new(int)
-	accesses := hosted.Accesses{"t": {Host: "h"}, "locked": {Unreadable: "denied"}}
-	return hosted.New(hosted.Options{Broker: "b", Accesses: accesses, Pool: pool},
-		hosted.Engine[*counted, int]{
-			Open:   func(hosted.Access, int) (*counted, error) { *opened++; return one, nil },
-			Close:  (*counted).Close,
-			Class:  func(err error) hosted.Class { return classes[err] },
-			Label:  func(int, provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false },
-			Stands: func(int, provider.Tags) bool { return false },
-		}), opened
+	o := hosted.Options{Broker: "b", Accesses: hosted.Accesses{"t": {Host: "h"}, "locked": {Unreadable: "denied"}}, Pool: pool}
+	return opening(o, func(hosted.Access, int) (*counted, error) { *opened++; return one, nil }), opened
+}
+
+func opening(o hosted.Options, open func(hosted.Access, int) (*counted, error)) *servers {
+	return hosted.New(o, hosted.Engine[*counted, int]{
+		Open: open, Close: (*counted).Close,
+		Class:  func(err error) hosted.Class { return classes[err] },
+		Label:  func(int, provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false },
+		Stands: func(int, provider.Tags) bool { return false },
+	})
 }
 
 var errLocked, errFull = errors.New("locked"), errors.New("full")
@@ -120,17 +126,19 @@ func TestWhatWasNeverMadeIsNotLocked(t *testing.T) {
 	}
 }
 
-// A step goes on until nothing is left to do, looks again where others work at the same,
-// waits where they hold a lock, and tells the operator of what he has to end.
+// A step goes on until nothing is left to do, looks again where others work at the same, waits where they hold a lock,
+// and tells the operator of what he has to end. What is done in vain is not done for ever.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		fails func(any) error
-		done  bool
-		why   string
-		kind  string
+		fails  func(any) error
+		inVain bool
+		done   bool
+		why    string
+		kind   string
 	}{
 		"Done":    {done: true},
+		"InVain":  {inVain: true, why: "Waiting for others to let go of it"},
 		"Locked":  {fails: func(any) error { return errLocked }, why: "Waiting for somebody's lock"},
 		"Busy":    {fails: func(any) error { return hosted.ErrChanged }, why: "Working"},
 		"GoesOn":  {fails: func(any) error { return hosted.ErrGoesOn }, why: "Working"},
@@ -141,33 +149,35 @@ func TestRun(t *testing.T) {
 		s, _ := newServers(one, 0)
 		s.Engine.Provision = func(context.Context, *hosted.Site[*counted, int], provider.Instance) (hosted.Decide[int], error) {
 			return func(seen int) (any, error) {
-				if seen == 3 {
+				if tc.inVain {
+					one.acts = nil
+				} else if seen == 3 {
 					return nil, nil
 				}
 				return "act", nil
 			}, nil
 		}
-		st, err := s.Provision(t.Context(), provider.Instance{Target: provider.Target{Name: "t", Identity: "id"}})
-		trouble, _ := errors.AsType[*target.Trouble](err)
+		st, err := s.Provision(t.Context(), provider.Instance{Target: known})
 		kind := ""
-		if trouble != nil {
+		if trouble, ok := errors.AsType[*target.Trouble](err); ok {
 			kind = trouble.Kind
 		}
-		if st.Done != tc.done || st.Description != tc.why || kind != tc.kind {
+		if st.Done != tc.done || st.Description != tc.why || kind != tc.kind || (err == nil) != (kind == "") {
 			t.Errorf("%s: %+v %v", name, st, err)
 		}
 		if !tc.done && tc.kind == "" && st.After == 0 {
 			t.Errorf("%s: it waits for no time", name)
 		}
 	}
-	one := &counted{said: hosted.Said{Identity: "id"}}
-	s, _ := newServers(one, 0)
-	s.Engine.Provision = func(context.Context, *hosted.Site[*counted, int], provider.Instance) (hosted.Decide[int], error) {
-		return func(int) (any, error) { one.acts = nil; return "in vain", nil }, nil
-	}
-	st, err := s.Provision(t.Context(), provider.Instance{Target: provider.Target{Name: "t", Identity: "id"}})
-	if err != nil || st.Done || st.After == 0 {
-		t.Errorf("what is done in vain: %+v %v", st, err)
+}
+
+// A broker that ends in the middle of a call blames no server, and rings no alarm.
+func TestCanceledIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	s, _ := newServers(&counted{}, 0)
+	err := s.Explain("t", &net.OpError{Op: "dial", Err: context.Canceled})
+	if _, troubled := errors.AsType[*target.Trouble](err); troubled || !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that was canceled is %v", err)
 	}
 }
 
@@ -178,14 +188,12 @@ func TestServersAreKept(t *testing.T) {
 		one := &counted{said: hosted.Said{Identity: "id"}}
 		s, opened := newServers(one, pool)
 		for range 2 {
-			at := expect.Get(s.At(t.Context(), provider.Target{Name: "t", Identity: "id"}, target.Epoch{}))(t)
-			at.Leave()
+			expect.Get(s.At(t.Context(), known, target.Epoch{}))(t).Leave()
 		}
 		closed := one.closed
 		s.Close()
-		if got := [3]int{*opened, closed, one.closed}; got != want {
-			t.Errorf("with a pool of %d: opened, closed and closed in the end %v, want %v", pool, got, want)
-		}
+		expect.Same(t, fmt.Sprintf("with a pool of %d: opened, closed and closed in the end", pool), want,
+			[3]int{*opened, closed, one.closed})
 	}
 }
 
@@ -194,7 +202,6 @@ func TestSteps(t *testing.T) {
 	t.Parallel()
 	one := &counted{said: hosted.Said{Identity: "id", Epoch: target.Epoch{Count: 5}}}
 	s, _ := newServers(one, 0)
-	known := provider.Target{Name: "t", Identity: "id"}
 	_, err := s.At(t.Context(), provider.Target{Name: "t"}, target.Epoch{})
 	if learnt, ok := errors.AsType[*hosted.Later](err); !ok || *learnt.Status.Target != known {
 		t.Errorf("the first step: %+v %v", learnt, err)
@@ -212,16 +219,14 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%v, want the trouble %q", err, kind)
 		}
 	}
-	if _, err := s.At(t.Context(), known, target.Epoch{Count: 4}); err != nil {
-		t.Error(err)
-	}
+	expect.Get(s.At(t.Context(), known, target.Epoch{Count: 4}))(t)
 }
 
 // A thing without a proven server cannot be adopted.
 func TestAdoptsNothingOfNoServer(t *testing.T) {
 	t.Parallel()
 	s, _ := newServers(&counted{said: hosted.Said{Identity: "id"}}, 0)
-	for _, target := range []provider.Target{{Name: "t"}, {Name: "t", Identity: "id"}} {
+	for _, target := range []provider.Target{{Name: "t"}, known} {
 		err := s.Adopt(t.Context(), provider.Holding{Target: target}, provider.Tags{})
 		if _, failed := errors.AsType[*provider.Failure](err); !failed {
 			t.Errorf("at %+v: %v, want a failure", target, err)
@@ -261,7 +266,7 @@ func TestAdvance(t *testing.T) {
 			one.late = func() { one.said.Epoch = tc.late }
 		}
 		s, _ := newServers(one, 0)
-		got, err := s.Advance(t.Context(), provider.Target{Name: "t", Identity: "id"}, tc.from, tc.to)
+		got, err := s.Advance(t.Context(), known, tc.from, tc.to)
 		if tc.identity != "" {
 			if err == nil || one.said.Epoch != at(5, "a") {
 				t.Errorf("%s: it is at %v: %v", name, one.said.Epoch, err)
@@ -275,16 +280,16 @@ func TestAdvance(t *testing.T) {
 // Targets are listed one after another; one that cannot be is left out, with its error.
 func TestListOfTargets(t *testing.T) {
 	t.Parallel()
-	id := hosted.Said{Identity: "id"}
+	id, away := hosted.Said{Identity: "id"}, &counted{away: errors.New("away")}
 	held := map[string]*counted{
-		"a": {said: id, held: []string{"1", "2", "3"}}, "b": {away: errors.New("away")}, "d/e": {said: id, held: []string{"4"}},
+		"a": {said: id, held: []string{"1", "2", "3"}}, "b": away, "d/e": {said: id, held: []string{"4"}}, "z": away,
 	}
-	p := hosted.New(hosted.Options{Page: 2, Accesses: hosted.Accesses{"a": {Host: "a"}, "b": {Host: "b"}, "d/e": {Host: "d/e"}}},
-		hosted.Engine[*counted, int]{
-			Open:  func(a hosted.Access, _ int) (*counted, error) { return held[a.Host], nil },
-			Close: (*counted).Close,
-			Class: func(error) hosted.Class { return hosted.Other },
-		})
+	accesses := hosted.Accesses{}
+	for name := range held {
+		accesses[name] = hosted.Access{Host: name}
+	}
+	p := opening(hosted.Options{Page: 2, Accesses: accesses},
+		func(a hosted.Access, _ int) (*counted, error) { return held[a.Host], nil })
 	var names, faults []string
 	for cursor, first := "", true; first || cursor != ""; first = false {
 		listed, next, err := p.List(t.Context(), cursor)
@@ -296,8 +301,8 @@ func TestListOfTargets(t *testing.T) {
 		}
 		cursor = next
 	}
-	expect.Same(t, "names and faults", [][]string{{"1", "2", "3", "4"}, {"b/"}}, [][]string{names, faults})
-	if listed, next, err := p.List(t.Context(), "c/9"); len(listed) != 1 || next != "" || err != nil {
+	expect.Same(t, "names and faults", [][]string{{"1", "2", "3", "4"}, {"b/", "z/"}}, [][]string{names, faults})
+	if listed, next, err := p.List(t.Context(), "c/9"); len(listed) != 1 || next != "z/" || err != nil {
 		t.Errorf("after a target that has left the settings it lists %v, %q: %v", listed, next, err)
 	}
 }

@@ -2,7 +2,6 @@ package mariadb
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -76,18 +75,6 @@ func (f faulty) Do(ctx context.Context, t provider.Tags, was seen, act any) erro
 		return s.Do(context.WithoutCancel(ctx), t, was, act)
 	})
 	late = true
-	return err
-}
-
-// Prepare has the broker known to the server of the default target.
-func Prepare(ctx context.Context, p *Provider) error {
-	s, err := p.At(ctx, provider.Target{}, target.Epoch{})
-	if _, learnt := errors.AsType[*hosted.Later](err); learnt {
-		return nil
-	}
-	if err == nil {
-		s.Leave()
-	}
 	return err
 }
 

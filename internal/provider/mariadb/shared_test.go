@@ -25,6 +25,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // newKeepingBench is a bench on a server of its own, with these settings, whose plan
@@ -65,12 +66,12 @@ func TestPreparedStatements(t *testing.T) {
 	in := b.Provisioned("attacker")
 	binding, _, db := b.bound(in, "b", "")
 	c := conn(t, db)
-	var err error
-	for n := 0; number(t, err) == 0 && n < 200; n++ {
-		_, err = c.ExecContext(t.Context(), fmt.Sprintf("PREPARE s%d FROM 'SELECT 1'", n))
+	got := uint16(0)
+	for n := 0; got == 0 && n < 200; n++ {
+		got = number(t, expect.Err(c.ExecContext(t.Context(), fmt.Sprintf("PREPARE s%d FROM 'SELECT 1'", n))))
 	}
-	if n := number(t, err); n != 1461 {
-		t.Fatalf("the statements are not used up: %v", err)
+	if got != 1461 {
+		t.Fatalf("the statements are not used up: %d", got)
 	}
 	b.live(binding)
 	b.Deprovision(in)
@@ -117,49 +118,34 @@ func TestConnections(t *testing.T) {
 	until(t, "the broker gets in", getsIn)
 }
 
+// A mute way to a server carries messages, until a lock is given back.
+type mute struct {
+	io.Writer
+	expire func()
+}
+
+func (m mute) Write(message []byte) (int, error) {
+	if bytes.Contains(message, []byte("RELEASE_LOCK")) {
+		m.expire() // the time of the step is over, and nobody answers
+		return len(message), nil
+	}
+	return m.Writer.Write(message)
+}
+
 // A server that falls silent when a step gives its lock back does not hold the step: it ends with its time.
 func TestASilentServerHoldsNoStep(t *testing.T) {
 	b := newBench(t)
-	server := net.JoinHostPort(b.access.Host, fmt.Sprint(b.access.Port))
 	l := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	ctx, expire := context.WithCancel(t.Context())
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = from.Close()
-				return
-			}
-			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
-			go func() {
-				defer func() { _ = to.Close() }()
-				for message := make([]byte, 64<<10); ; {
-					n, err := from.Read(message)
-					switch {
-					case err != nil:
-						return
-					case bytes.Contains(message[:n], []byte("RELEASE_LOCK")):
-						expire() // the time of the step is over, and nobody answers
-					default:
-						_, _ = to.Write(message[:n])
-					}
-				}
-			}()
-		}
-	}()
+	go testserver.Relay(l, net.JoinHostPort(b.access.Host, fmt.Sprint(b.access.Port)), func(server io.Writer) io.Writer {
+		return mute{server, expire}
+	})
 	access := b.access
 	access.Port = l.Addr().(*net.TCPAddr).Port
 	in := b.Instance("silent")
 	t.Cleanup(func() { _, _ = b.P.Deprovision(context.Background(), in) })
-	_, err := b.open(b.broker, access).Provision(ctx, in)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the step says %v", err)
-	}
+	expect.Fails(t, "the step", context.Canceled, expect.Err(b.open(b.broker, access).Provision(ctx, in)))
 	b.Provision(in) // the lock is free
 }
 

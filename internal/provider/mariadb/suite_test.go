@@ -70,7 +70,7 @@ func newWorld(t testing.TB) *world {
 		t: t, server: mariadbtest.Start(t), access: loginOf(t, 0), clock: newClock(),
 		calls: &providertest.Calls{}, broker: "broker-" + rand.Text(),
 	}
-	expect.OK(t, mariadb.Prepare(t.Context(), w.open(w.broker, w.access)))
+	expect.Get(w.open(w.broker, w.access).Provision(t.Context(), provider.Instance{}))(t) // the server learns of the broker
 	return w
 }
 
@@ -117,13 +117,12 @@ func (w *world) look(at provider.Tags) string {
 func (w *world) plant(at, owner provider.Tags) {
 	w.t.Helper()
 	thing := nameOf(at)
-	if at.Binding == "" {
-		w.server.Root(w.t, "CREATE DATABASE "+thing)
-		w.t.Cleanup(func() { w.server.Root(w.t, "DROP DATABASE IF EXISTS "+thing) })
-	} else {
-		w.server.Root(w.t, "CREATE USER "+thing+"@'%'")
-		w.t.Cleanup(func() { w.server.Root(w.t, "DROP USER IF EXISTS "+thing+"@'%'") })
+	kind, name := "DATABASE ", thing
+	if at.Binding != "" {
+		kind, name = "USER ", thing+"@'%'"
 	}
+	w.server.Root(w.t, "CREATE "+kind+name)
+	w.t.Cleanup(func() { w.server.Root(w.t, "DROP "+kind+"IF EXISTS "+name) })
 	if owner == (provider.Tags{}) {
 		return
 	}
@@ -143,8 +142,7 @@ func dial(t testing.TB, credentials map[string]any, change func(*mysql.Config)) 
 	if change != nil {
 		change(config)
 	}
-	connector := expect.Get(mysql.NewConnector(config))(t)
-	db := sql.OpenDB(connector)
+	db := sql.OpenDB(expect.Get(mysql.NewConnector(config))(t))
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -270,9 +269,8 @@ func TestRefusesInside(t *testing.T) {
 	c.err = want
 	got, _ := errors.AsType[*provider.Failure](refuses(c))
 	expect.Same(t, "a refusal", want, got)
-	if c.err = errors.New("canary: no route to db-2"); !passing(refuses(c)) {
-		t.Error("a fault is taken for an answer")
-	}
+	c.err = errors.New("canary: no route to db-2")
+	passes(t, "a fault", false, refuses(c))
 	c = newCall()
 	c.inside = struct{ provider.Provider }{&c.told} // which is no Refuser
 	if err := refuses(c); err != nil || c.got != nil {
@@ -290,10 +288,9 @@ func TestAPageBesideAnError(t *testing.T) {
 		c := newCall()
 		c.page, c.next, c.err = want.page, want.next, errors.New("canary: no route to db-2")
 		page, next, err := c.wired.Inventory.List(t.Context(), "")
-		expect.Same(t, "the page", want.page, page)
-		if next != want.next || !passing(err) || strings.Contains(err.Error(), "canary") {
-			t.Errorf("next %q, error %v", next, err)
-		}
+		expect.Same(t, "the page", []any{want.page, want.next}, []any{page, next})
+		passes(t, "a page", false, err)
+		expect.Never(t, "the error", fmt.Sprint(err), "canary")
 	}
 }
 
@@ -328,9 +325,8 @@ func TestReach(t *testing.T) {
 			return nil, errors.New("no such secret")
 		},
 	}})
-	if _, err := failing.Provider.Provision(t.Context(), provider.Instance{}); !passing(err) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a target that cannot be looked up: %v", err)
-	}
+	_, err := failing.Provider.Provision(t.Context(), provider.Instance{})
+	passes(t, "a target that cannot be looked up", false, err)
 }
 
 // After each call the provider inside is closed, whatever came of it; and what says
@@ -362,10 +358,13 @@ func TestWhatACallLeaves(t *testing.T) {
 	}
 }
 
-// passing reports whether an error has the step repeated.
-func passing(err error) bool {
-	var f *provider.Failure
-	return err != nil && !errors.As(err, &f)
+// passes requires that an error has the step repeated, and that a call which may still run inside counts as unanswered.
+func passes(t *testing.T, what string, unanswered bool, err error) {
+	t.Helper()
+	_, failed := errors.AsType[*provider.Failure](err)
+	if err == nil || failed || errors.Is(err, context.DeadlineExceeded) != unanswered {
+		t.Errorf("%s: error %v, want one that passes, of a call that was not answered: %v", what, err, unanswered)
+	}
 }
 
 // A fault between the two functions passes. A call that may still run inside counts as one
@@ -398,16 +397,15 @@ func TestFaultsPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := remote.New(test.invoker, remote.Options{Provider: "told", Outside: wired.Of(&told{})})
 			st, err := w.Provider.Provision(t.Context(), provider.Instance{})
-			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered || !reflect.ValueOf(st).IsZero() {
-				t.Errorf("got %v and error %v", st, err)
-			}
+			passes(t, "a step", test.unanswered, err)
+			expect.Same(t, "a step answers", provider.Status{}, st)
 			expect.Never(t, "the error", fmt.Sprint(err), "canary")
 			if name == "OtherAnswer" {
 				return
 			}
-			if page, next, err := w.Inventory.List(t.Context(), ""); !passing(err) || page != nil || next != "" {
-				t.Errorf("a page: got %v, %q and error %v", page, next, err)
-			}
+			page, next, err := w.Inventory.List(t.Context(), "")
+			passes(t, "a page", test.unanswered, err)
+			expect.Same(t, "a page", []any{[]provider.Holding(nil), ""}, []any{page, next})
 		})
 	}
 }
@@ -430,9 +428,7 @@ func TestFaultsInside(t *testing.T) {
 			test.arrange(c)
 			_, err := c.wired.Provider.Bind(t.Context(), provider.Binding{ID: "b", Secret: []byte("canary"),
 				Instance: provider.Instance{ID: "i-1"}})
-			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered {
-				t.Errorf("error %v", err)
-			}
+			passes(t, "a bind", test.unanswered, err)
 			expect.Never(t, "the error", err.Error(), "10.0.0.1", "canary")
 			expect.Says(t, "the log", c.log.String(), test.logged)
 			expect.Never(t, "the log", c.log.String(), "canary")
@@ -453,9 +449,9 @@ func TestDeadlines(t *testing.T) {
 	c = newCall()
 	ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if _, err := c.wired.Provider.Provision(ctx, provider.Instance{}); !passing(err) || !errors.Is(err, context.DeadlineExceeded) || c.got != nil {
-		t.Errorf("too late: error %v, and the provider was told %v", err, c.got)
-	}
+	_, err := c.wired.Provider.Provision(ctx, provider.Instance{})
+	passes(t, "too late", true, err)
+	expect.Same(t, "the provider was told", nil, c.got)
 }
 
 // A call that this version does not understand begins nothing.
@@ -511,9 +507,7 @@ func TestTroublesAreSaidOutside(t *testing.T) {
 		got, _ := errors.AsType[*target.Trouble](err)
 		expect.Same(t, "it says", &target.Trouble{Kind: target.Full, Target: "east", Message: "make room"}, got,
 			cmpopts.IgnoreFields(target.Trouble{}, "Err"))
-		if !passing(err) || errors.Is(err, context.DeadlineExceeded) != (late != nil) {
-			t.Errorf("%v: may it still land?", err)
-		}
+		passes(t, "a trouble", late != nil, err)
 	}
 	expect.Same(t, "what is said inside too", "", c.log.String())
 }
@@ -559,9 +553,8 @@ func TestTargetsAreProvenInside(t *testing.T) {
 		if err != nil || st.Done || c.got != nil || name != "Quarantine" && (st.Target == nil || *st.Target != at("one")) {
 			t.Errorf("%s, before the account is known: %v %v, told %v", name, st, err, c.got)
 		}
-		if _, err := do(c.wired, at("two")); !passing(err) || c.got != nil {
-			t.Errorf("%s, made at another account: %v, told %v", name, err, c.got)
-		}
+		passes(t, name+", made at another account", false, expect.Err(do(c.wired, at("two"))))
+		expect.Same(t, name+", made at another account, is told", nil, c.got)
 		if _, err := do(c.wired, at("one")); err != nil || c.got == nil {
 			t.Errorf("%s, at its own account: %v, told %v", name, err, c.got)
 		}
@@ -599,7 +592,7 @@ func FuzzAnswer(f *testing.F) {
 			return &lambda.InvokeOutput{Payload: payload}, nil
 		}), remote.Options{Outside: wired.Of(&told{})})
 		_, err := w.Provider.Bind(t.Context(), provider.Binding{})
-		if err != nil && !passing(err) && !bytes.Contains(bytes.ToLower(payload), []byte(`failure`)) {
+		if _, failed := errors.AsType[*provider.Failure](err); failed && !bytes.Contains(bytes.ToLower(payload), []byte(`failure`)) {
 			t.Errorf("%q fails the operation: %v", payload, err)
 		}
 	})

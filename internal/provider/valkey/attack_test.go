@@ -482,36 +482,6 @@ func TestRestartsAndFullServers(t *testing.T) {
 	expect.Same(t, "left", nil, w.Held())
 }
 
-// Pages of several servers follow one another; one that cannot be reached is an error, and the others are listed.
-func TestListingSeveralServers(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, valkeytest.Start(t, "one"))
-	w.Provisioned("i")
-	down := w.server.Access()
-	down.Port = 1
-	p := provide(t, w.Broker, w.Clock, down, 0)
-	p.Accesses = hosted.Accesses{
-		"a/b": valkeytest.Start(t, "another").Access(), "down": down, hosted.DefaultTarget: w.server.Access(), "zero": down,
-	}
-	seen, failures := map[string]bool{}, 0
-	for cursor, pages := "", 0; ; pages++ {
-		page, next, err := p.List(t.Context(), cursor)
-		if err != nil {
-			failures++
-		}
-		for _, h := range page {
-			seen[h.Tags.Instance] = true
-		}
-		if next == "" || pages > 50 {
-			break
-		}
-		cursor = next
-	}
-	if failures != 2 || !maps.Equal(seen, map[string]bool{"i": true}) {
-		t.Errorf("%d failures and %v, want two and the instance", failures, seen)
-	}
-}
-
 // A server behind TLS is verified, by whom its CA names.
 func TestTLS(t *testing.T) {
 	t.Parallel()

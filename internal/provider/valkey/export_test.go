@@ -20,9 +20,6 @@ import (
 // Names and sizes, for tests from outside.
 func Name(t provider.Tags) string { return Names(t)[0] }
 
-// Explain is what an operator is told of an error.
-func Explain(target string, err error) error { return New(Options{}).Explain(target, err) }
-
 const PageSize = pageSize
 
 // LabelRule is the rule by which a user of the tags carries its label.

@@ -1,10 +1,7 @@
 package valkey_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -23,16 +20,6 @@ func TestRestored(t *testing.T) {
 		file := w.server.Kept(t)
 		return func() { w.server.PutBack(t, file) }
 	})
-}
-
-// A broker that ends in the middle of a call blames no server, and rings no alarm.
-func TestCanceledIsNoTrouble(t *testing.T) {
-	t.Parallel()
-	var trouble *target.Trouble
-	err := valkey.Explain("t", &net.OpError{Op: "dial", Err: context.Canceled})
-	if !errors.Is(err, context.Canceled) || errors.As(err, &trouble) {
-		t.Errorf("a call that was canceled is %v", err)
-	}
 }
 
 // A broker that shares the server, and changes it before and after the file was put back,

@@ -164,8 +164,6 @@ type failing struct {
 
 // The broker's login in the guide is the one that tests have.
 func TestTheGuideMakesTheLogin(t *testing.T) {
-	guide, err := os.ReadFile("../../../docs/valkey.md")
-	if err != nil || !strings.Contains(strings.ReplaceAll(string(guide), "\\\n    ", ""), valkeytest.BrokerRules) {
-		t.Errorf("docs/valkey.md lacks %q (error %v)", valkeytest.BrokerRules, err)
-	}
+	guide := expect.Get(os.ReadFile("../../../docs/valkey.md"))(t)
+	expect.Says(t, "docs/valkey.md", strings.ReplaceAll(string(guide), "\\\n    ", ""), valkeytest.BrokerRules)
 }

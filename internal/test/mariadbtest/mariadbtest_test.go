@@ -2,7 +2,6 @@ package mariadbtest_test
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/test/expect"
@@ -12,11 +11,7 @@ import (
 
 // The login that tests have is the one that the guide makes.
 func TestGuide(t *testing.T) {
-	path, err := testserver.Installed("docs/mariadb.md")
-	expect.OK(t, err)
-	page, err := os.ReadFile(path)
-	expect.OK(t, err)
-	if !strings.Contains(string(page), "```sql\n"+mariadbtest.Guide()+"```") {
-		t.Errorf("docs/mariadb.md does not have the statements that the tests' login is made by:\n%s", mariadbtest.Guide())
-	}
+	page := expect.Get(os.ReadFile(expect.Get(testserver.Installed("docs/mariadb.md"))(t)))(t)
+	expect.Says(t, "docs/mariadb.md, of the statements that the tests' login is made by", string(page),
+		"```sql\n"+mariadbtest.Guide()+"```")
 }

@@ -222,29 +222,10 @@ func (s *Server) TLS(t testing.TB) (port int, ca string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			outside, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go relay(outside, net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)))
-		}
-	}()
+	plainly := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+	go testserver.Relay(l, plainly, func(server io.Writer) io.Writer { return server })
 	return l.Addr().(*net.TCPAddr).Port, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
 		Bytes: front.Certificate().Raw}))
-}
-
-// relay carries bytes both ways until one side ends.
-func relay(outside net.Conn, address string) {
-	defer func() { _ = outside.Close() }()
-	inside, err := net.Dial("tcp", address)
-	if err != nil {
-		return
-	}
-	defer func() { _ = inside.Close() }()
-	go func() { _, _ = io.Copy(inside, outside); _ = inside.Close() }()
-	_, _ = io.Copy(outside, inside)
 }
 
 // Log is what the server has logged.
