@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // An access that says nothing of TLS is verified, whoever made it; one that says what there is not is refused.
@@ -25,21 +26,18 @@ func TestTLSIsVerifiedUnlessToldOtherwise(t *testing.T) {
 		"CA":      {ca: newAuthority(t)},
 		"NoCA":    {ca: "none", fails: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			a := hosted.Access{Host: "h", TLS: tc.tls, CA: tc.ca}
-			c, err := a.TLSConfig()
-			if (err != nil) != tc.fails || err == nil && (c == nil) != tc.plain {
-				t.Fatalf("%v: %v", c, err)
-			}
-			if c != nil && (c.InsecureSkipVerify != tc.any || c.ServerName != "h" || (c.RootCAs != nil) != (tc.ca != "")) {
-				t.Errorf("verifies nothing: %v, by the name %q, by roots of its own: %v", c.InsecureSkipVerify, c.ServerName, c.RootCAs != nil)
-			}
-			raw, err := json.Marshal(a.TLS)
-			var again hosted.TLS
-			if err != nil || json.Unmarshal(raw, &again) != nil || again != a.TLS {
-				t.Errorf("%v is read as %v", a.TLS, again)
-			}
-		})
+		a := hosted.Access{Host: "h", TLS: tc.tls, CA: tc.ca}
+		c, err := a.TLSConfig()
+		if (err != nil) != tc.fails || err == nil && (c == nil) != tc.plain {
+			t.Errorf("%s: %v: %v", name, c, err)
+		}
+		if c != nil && (c.InsecureSkipVerify != tc.any || c.ServerName != "h" || (c.RootCAs != nil) != (tc.ca != "")) {
+			t.Errorf("%s: verifies nothing: %v, by the name %q, by roots of its own: %v", name, c.InsecureSkipVerify, c.ServerName,
+				c.RootCAs != nil)
+		}
+		var again hosted.TLS
+		expect.OK(t, json.Unmarshal(expect.Get(json.Marshal(a.TLS))(t), &again), name)
+		expect.Same(t, name+" is read as", a.TLS, again)
 	}
 	for _, wrong := range []string{`""`, `"prefer"`, `"allow"`, `1`} {
 		var a hosted.TLS

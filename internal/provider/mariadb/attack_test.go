@@ -3,6 +3,8 @@ package mariadb_test
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"encoding/binary"
 	"encoding/json"
@@ -34,19 +36,22 @@ type bench struct {
 	*providertest.Bench[*mariadb.Provider]
 }
 
-func newBench(t testing.TB, change ...func(*hosted.Access)) *bench {
+func newBench(t testing.TB) *bench {
 	t.Helper()
-	w := newWorld(t)
-	for _, c := range change {
-		c(&w.access)
-	}
-	return benchOf(w)
+	return benchOf(newWorld(t))
+}
+
+// newReady is a bench with an instance.
+func newReady(t testing.TB) (*bench, provider.Instance) {
+	t.Helper()
+	b := newBench(t)
+	return b, b.Provisioned("i")
 }
 
 // newOwnBench is a bench whose broker has a login and a database of its own on a server.
 func newOwnBench(t testing.TB, s *mariadbtest.Server) *bench {
 	t.Helper()
-	return benchOf(&world{t: t, server: s, access: s.Access(t), clock: newClock(), calls: &providertest.Calls{}, broker: "broker"})
+	return benchOf(&world{t: t, server: s, access: s.Access(t), clock: providertest.NewClock(start), calls: &providertest.Calls{}, broker: "broker"})
 }
 
 func benchOf(w *world) *bench {
@@ -192,8 +197,7 @@ func TestABindingMayNot(t *testing.T) {
 // A session that is open when its binding ends, with a transaction and whatever it has prepared, ends with it; so does a
 // password that the binding has changed. Bound again by the same operation, it is given the one on record.
 func TestNothingOutlivesAnUnbind(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	binding, credentials, db := b.bound(in, "b", "")
 	again, _, stays := b.bound(in, "stays", "")
 	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "SET PASSWORD = PASSWORD('of its own')")
@@ -217,8 +221,7 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 // Clients that give the name of a binding, in any case, and never log in neither stop a step nor keep an account, even
 // if they come back whenever they are cut off.
 func TestClientsThatDoNotLogIn(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	binding, credentials, _ := b.bound(in, "b", "")
 	name := fmt.Sprint(credentials["username"])
 	ctx, stop := context.WithCancel(t.Context())
@@ -274,16 +277,14 @@ func beginLogin(ctx context.Context, address, name string, begun chan<- bool) {
 // Views and the like that run as a binding go on to work after its end, though nobody can log in as it. The
 // removal of the instance removes its account.
 func TestWhatABindingDefined(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	_, _, other := b.bound(in, "other", "")
 	exec(t, other, "CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", "INSERT INTO t VALUES (7)")
 	var logins []any
 	for use, define := range map[string]string{
-		"SELECT a FROM v": "CREATE VIEW v AS SELECT a FROM t",
-		"CALL p()":        "CREATE PROCEDURE p() SELECT a FROM t",
-		"SELECT f()":      "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT a FROM t)",
-
+		"SELECT a FROM v":                      "CREATE VIEW v AS SELECT a FROM t",
+		"CALL p()":                             "CREATE PROCEDURE p() SELECT a FROM t",
+		"SELECT f()":                           "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT a FROM t)",
 		"INSERT INTO u VALUES (1) RETURNING a": "CREATE TRIGGER w BEFORE INSERT ON u FOR EACH ROW SET NEW.a = (SELECT a FROM t)",
 	} {
 		binding, credentials, db := b.bound(in, use, "")
@@ -316,8 +317,7 @@ func TestWhatABindingDefined(t *testing.T) {
 // The server runs the events of an account that is locked. Ours do not run on:
 // another binding may enable them, and they run as that one then.
 func TestEventsStop(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	binding, credentials, db := b.bound(in, "b", "")
 	_, other, successor := b.bound(in, "other", "")
 	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)",
@@ -338,8 +338,7 @@ func TestEventsStop(t *testing.T) {
 // A binding may make any number of events: a look reads only some of them, and the unbind goes on until none may run. The
 // events of another binding are not among them.
 func TestManyEvents(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	binding, credentials, db := b.bound(in, "b", "")
 	_, other, successor := b.bound(in, "other", "")
 	const many = 600
@@ -361,8 +360,7 @@ func TestManyEvents(t *testing.T) {
 // Events stand still while their account is in quarantine, and one that runs is ended.
 // The events of another binding of the instance, and of a binding that is given back, run on.
 func TestEventsInQuarantine(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	binding, credentials, db := b.bound(in, "b", "")
 	_, _, other := b.bound(in, "other", "")
 	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)",
@@ -412,8 +410,7 @@ func until(t testing.TB, what string, holds func() bool) {
 
 // Rights outlive a database: those that somebody else has on it would open the next one of its name.
 func TestRightsEndWithTheDatabase(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	_, credentials, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT, b INT)", "CREATE PROCEDURE p() SELECT 1")
 	name, who := fmt.Sprint(credentials["name"]), "x"+strings.ToLower(rand.Text()[:12])
@@ -443,8 +440,7 @@ func TestRightsEndWithTheDatabase(t *testing.T) {
 
 // A lock that somebody else holds delays a step, and never fails it.
 func TestLocksDelay(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	binding, _, db := b.bound(in, "b", "")
 	_, _, other := b.bound(in, "other", "")
 	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "CREATE VIEW v AS SELECT * FROM t")
@@ -472,8 +468,7 @@ func TestLocksDelay(t *testing.T) {
 // While the call of a caller who has died is still at work, nobody else works on the
 // instance; a tenant cannot hold it up, since the lock's name is not known to it.
 func TestOneWorksAtATime(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	lock := mariadb.LockName(b.Target.Identity, in)
 	c := conn(t, b.server.Administrator())
 	exec(t, c, "DO GET_LOCK('"+lock+"', 0)")
@@ -488,8 +483,7 @@ func TestOneWorksAtATime(t *testing.T) {
 
 // The server's logs, processes and tables have no password.
 func TestNoPasswordIsSeen(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	binding, credentials, _ := b.bound(in, "b", "")
 	anew := b.Binding(in, "b", "")
 	second := b.Bind(anew).Credentials
@@ -504,7 +498,9 @@ func TestNoPasswordIsSeen(t *testing.T) {
 
 // With TLS, users are told what the certificate is verified by, and get in no other way.
 func TestTLS(t *testing.T) {
-	b := newBench(t, func(a *hosted.Access) { *a = mariadbTLS(t, *a) })
+	w := newWorld(t)
+	w.access = w.server.ByTLS(w.access)
+	b := benchOf(w)
 	in := b.Provisioned("i")
 	_, credentials, plain := b.bound(in, "b", "")
 	if err := plain.PingContext(t.Context()); number(t, err) != 1045 {
@@ -513,7 +509,11 @@ func TestTLS(t *testing.T) {
 	expect.Same(t, "sslmode", any("verify-full"), credentials["sslmode"])
 	expect.Says(t, "the URI", fmt.Sprint(credentials["uri"]), "ssl-mode=VERIFY_IDENTITY")
 	expect.Says(t, "the JDBC URL", fmt.Sprint(credentials["jdbcUrl"]), "sslMode=verify-full")
-	exec(t, dial(t, credentials, verified(t, credentials)), "CREATE TABLE t (a INT)")
+	roots := x509.NewCertPool()
+	expect.Same(t, "there are certificates to verify by", true, roots.AppendCertsFromPEM([]byte(fmt.Sprint(credentials["ca"]))))
+	exec(t, dial(t, credentials, func(c *mysql.Config) {
+		c.TLS = &tls.Config{ServerName: fmt.Sprint(credentials["host"]), RootCAs: roots}
+	}), "CREATE TABLE t (a INT)")
 	want := []string{"ca", "database", "host", "jdbcUrl", "name", "password", "port", "sslmode", "type", "uri", "username"}
 	expect.Same(t, "the credentials have", want, slices.Sorted(maps.Keys(credentials)))
 	if credentials["type"] != "mysql" || credentials["database"] != credentials["name"] {
@@ -523,8 +523,7 @@ func TestTLS(t *testing.T) {
 
 // Limits are those of the plan, and change in place.
 func TestLimits(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	_, _, db := b.bound(in, "b", "")
 	open := func(db *sql.DB) (n int) {
 		t.Helper()
@@ -557,8 +556,7 @@ func TestLimits(t *testing.T) {
 
 // A binding that only reads writes nothing, also where it was another one before.
 func TestReadOnly(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	first, _, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)", "CREATE VIEW v AS SELECT a FROM t",
 		"CREATE PROCEDURE p() INSERT INTO t VALUES (8)")

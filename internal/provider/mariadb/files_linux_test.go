@@ -18,13 +18,10 @@ import (
 func (b *bench) withoutFiles() {
 	b.t.Helper()
 	raw := expect.Get(os.ReadFile(b.text("SELECT @@pid_file")))(b.t)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	expect.OK(b.t, err)
+	pid := expect.Get(strconv.Atoi(strings.TrimSpace(string(raw))))(b.t)
 	unused := 0
-	for err == nil {
-		if _, err = os.Lstat(fmt.Sprintf("/proc/%d/fd/%d", pid, unused)); err == nil {
-			unused++
-		}
+	for expect.Err(os.Lstat(fmt.Sprintf("/proc/%d/fd/%d", pid, unused))) == nil {
+		unused++
 	}
 	limit := syscall.Rlimit{Cur: uint64(unused), Max: uint64(unused)}
 	_, _, failed := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
@@ -37,8 +34,7 @@ func (b *bench) withoutFiles() {
 // operator learns what to do; and the end of the tenant's binding frees them.
 func TestOpenFiles(t *testing.T) {
 	b := newKeepingBench(t, "--table-open-cache=10")
-	in := b.Instance("attacker")
-	b.Provision(in)
+	in := b.Provisioned("attacker")
 	binding, _, db := b.bound(in, "b", "")
 	c := expect.Get(db.Conn(t.Context()))(t)
 	var locks []string

@@ -17,8 +17,7 @@ func TestRestored(t *testing.T) {
 
 // An account that a backup caught when it was open already, and not on record as ready, is locked like any other.
 func TestOpenAccountsAreLocked(t *testing.T) {
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	binding := b.Binding(in, "b", "")
 	grant := b.Bind(binding)
 	b.server.Root(t, "UPDATE "+b.access.Database+`.things SET details = REPLACE(details, '"ready"', '"making"') WHERE name = ?`,

@@ -152,8 +152,7 @@ func TestASilentServerHoldsNoStep(t *testing.T) {
 // A drop that waits longer than other statements may take goes on: one that is cut off has dropped nothing.
 func TestDropsTakeTheirTime(t *testing.T) {
 	mariadb.StatementTime(t, "1")
-	b := newBench(t)
-	in := b.Provisioned("i")
+	b, in := newReady(t)
 	_, credentials, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT)")
 	holder := conn(t, b.server.Administrator())

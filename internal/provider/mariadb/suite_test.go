@@ -2,8 +2,6 @@ package mariadb_test
 
 import (
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"database/sql"
 	"fmt"
 	"log/slog"
@@ -38,6 +36,8 @@ func TestKilled(t *testing.T) {
 
 const smallPage = 3
 
+var start = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
 // A world is a server with a broker's login on it, and the provider's harness.
 type world struct {
 	t      testing.TB
@@ -60,14 +60,10 @@ func loginOf(t testing.TB, n int) hosted.Access {
 	return logins[n].Access
 }
 
-func newClock() *providertest.Clock {
-	return providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
-}
-
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
-		t: t, server: mariadbtest.Start(t), access: loginOf(t, 0), clock: newClock(),
+		t: t, server: mariadbtest.Start(t), access: loginOf(t, 0), clock: providertest.NewClock(start),
 		calls: &providertest.Calls{}, broker: "broker-" + rand.Text(),
 	}
 	expect.Get(w.open(w.broker, w.access).Provision(t.Context(), provider.Instance{}))(t) // the server learns of the broker
@@ -145,20 +141,6 @@ func dial(t testing.TB, credentials map[string]any, change func(*mysql.Config)) 
 	db := sql.OpenDB(expect.Get(mysql.NewConnector(config))(t))
 	t.Cleanup(func() { _ = db.Close() })
 	return db
-}
-
-// mariadbTLS is the way to the same server by TLS.
-func mariadbTLS(t testing.TB, a hosted.Access) hosted.Access { return mariadbtest.Start(t).ByTLS(a) }
-
-// verified has a driver do what the credentials say.
-func verified(t testing.TB, credentials map[string]any) func(*mysql.Config) {
-	return func(c *mysql.Config) {
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM([]byte(fmt.Sprint(credentials["ca"]))) {
-			t.Fatal("the credentials have no certificates to verify by")
-		}
-		c.TLS = &tls.Config{ServerName: fmt.Sprint(credentials["host"]), RootCAs: roots}
-	}
 }
 
 func opens(t testing.TB, g *provider.Grant) bool {
