@@ -442,14 +442,14 @@ func TestCredentials(t *testing.T) {
 	}
 	b.Secret = nil // a caller's mistake is no failure of the operation
 	_, err := s.step(b.Instance, &b)(t.Context())
-	passes(t, err)
+	passes(t, "without a secret", err)
 }
 
 // passes requires an error that fails no operation.
-func passes(t *testing.T, err error) {
+func passes(t *testing.T, what string, err error) {
 	t.Helper()
 	if _, failed := errors.AsType[*provider.Failure](err); err == nil || failed {
-		t.Errorf("error %v, want a passing one", err)
+		t.Errorf("%s: error %v, want a passing one", what, err)
 	}
 }
 
@@ -513,14 +513,12 @@ func TestAStateThatIsNotUnderstood(t *testing.T) {
 	for name, state := range map[string]provider.State{
 		"Damaged": {Format: 1, Data: []byte(`{"password":"canary`)}, "Later": {Format: 2, Data: []byte(`{}`)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s, in := ready(t, `{"delay_seconds":0}`)
-			b := s.binding(in, "binding-1", "")
-			b.State = state
-			_, err := s.Bind(t.Context(), b)
-			passes(t, err)
-			expect.Never(t, "the error", fmt.Sprint(err), "canary")
-		})
+		s, in := ready(t, `{"delay_seconds":0}`)
+		b := s.binding(in, "binding-1", "")
+		b.State = state
+		_, err := s.Bind(t.Context(), b)
+		passes(t, name, err)
+		expect.Never(t, name+": the error", fmt.Sprint(err), "canary")
 	}
 }
 
@@ -540,15 +538,13 @@ func TestCheck(t *testing.T) {
 		"Null":      {map[string]any{"grant": nil}, "grant"},
 		"ValidDays": {map[string]any{"valid_days": 0}, "valid_days"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			snapshot, err := demo.Check(check.Plan{Settings: c.settings})
-			wrong, _ := errors.AsType[*advice.Error](err)
-			if c.wrong == "" && (err != nil || snapshot != nil) {
-				t.Errorf("%s %v", snapshot, err)
-			}
-			if c.wrong != "" && (wrong == nil || wrong.Name != c.wrong || wrong.Remedy == "") {
-				t.Errorf("error %v, want one about %q with a remedy", err, c.wrong)
-			}
-		})
+		snapshot, err := demo.Check(check.Plan{Settings: c.settings})
+		wrong, _ := errors.AsType[*advice.Error](err)
+		if c.wrong == "" && (err != nil || snapshot != nil) {
+			t.Errorf("%s: %s %v", name, snapshot, err)
+		}
+		if c.wrong != "" && (wrong == nil || wrong.Name != c.wrong || wrong.Remedy == "") {
+			t.Errorf("%s: error %v, want one about %q with a remedy", name, err, c.wrong)
+		}
 	}
 }

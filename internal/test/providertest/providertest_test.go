@@ -30,20 +30,16 @@ func TestDrive(t *testing.T) {
 			answers: []answer{{err: providertest.ErrFault}, {st: provider.Status{Done: true}}}, took: time.Second},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-			clock := providertest.NewClock(start)
-			n := 0
-			st, f := providertest.Drive(t, clock, func(context.Context) (provider.Status, error) {
-				n++
-				return c.answers[n-1].st, c.answers[n-1].err
-			})
-			if f != c.failure || st.Done != (c.failure == nil) || n != len(c.answers) {
-				t.Errorf("%s: done %v, failure %v after %d steps", c.reason, st.Done, f, n)
-			}
-			if took := clock.Now().Sub(start); took != c.took {
-				t.Errorf("%s: took %v, want %v", c.reason, took, c.took)
-			}
+		start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+		clock := providertest.NewClock(start)
+		n := 0
+		st, f := providertest.Drive(t, clock, func(context.Context) (provider.Status, error) {
+			n++
+			return c.answers[n-1].st, c.answers[n-1].err
 		})
+		took := clock.Now().Sub(start)
+		if f != c.failure || st.Done != (c.failure == nil) || n != len(c.answers) || took != c.took {
+			t.Errorf("%s: %s: done %v, failure %v after %d steps and %v, want %v", name, c.reason, st.Done, f, n, took, c.took)
+		}
 	}
 }
