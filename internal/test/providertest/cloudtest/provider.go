@@ -219,7 +219,7 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 		return provider.Status{}, err
 	}
 	st, err := p.Script.Provision(ctx, in)
-	if st.Done {
+	if st.Done && p.Mutant != "" {
 		p.seen.Store(want.Name, true)
 	}
 	if err != nil || !st.Done || in.Origin == (provider.Origin{}) {
@@ -302,7 +302,7 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 		return provider.Status{}, err
 	}
 	st, err := p.Script.Update(ctx, in)
-	if _, failed := errors.AsType[*provider.Failure](err); failed {
+	if _, failed := errors.AsType[*provider.Failure](err); failed && p.Mutant != "" {
 		_, again := p.seen.LoadOrStore(in.Operation.ID, true)
 		switch {
 		case p.Mutant == "failure-is-not-final" && again:
@@ -423,7 +423,9 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if err != nil || !st.Done || st.Grant.Credentials["password"] == nil {
 		return st, err
 	}
-	p.seen.Store(v.Name, true)
+	if p.Mutant != "" {
+		p.seen.Store(v.Name, true)
+	}
 	grant := st.Grant.Credentials
 	of, _ := b.Instance.Settings["secret"].(string)
 	switch p.Mutant {
