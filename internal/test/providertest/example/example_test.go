@@ -26,19 +26,22 @@ type service struct {
 	things  map[string]thing
 	keys    map[string]map[string]string // secrets by ids, by the names of users
 	serial  int
+	routes  *http.ServeMux
 }
 
 const pageSize = 3
 
 func newService(account string) *service {
-	return &service{account: account, things: map[string]thing{}, keys: map[string]map[string]string{}}
+	s := &service{account: account, things: map[string]thing{}, keys: map[string]map[string]string{}}
+	s.routes = s.mux()
+	return s
 }
 
 // ServeHTTP makes each change whole or not at all.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mux().ServeHTTP(w, r)
+	s.routes.ServeHTTP(w, r)
 }
 
 func (s *service) mux() *http.ServeMux {
