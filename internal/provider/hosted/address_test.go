@@ -64,15 +64,10 @@ func TestURLs(t *testing.T) {
 	} {
 		expect.Same(t, raw, want, expect.Get(hosted.ParseURL("--engine", raw, withDatabases))(t, raw))
 	}
-	got, err := hosted.ParseURL("--cache", "cache://u:p@h/", withoutDatabases)
-	if err != nil || got.Database != "" || got.Port != 2 {
-		t.Errorf("without databases: %s %v", got.Address(), err)
-	}
-	expect.Same(t, "an engine that verifies", hosted.TLSVerify, got.TLS)
-	got, err = hosted.ParseSecret("secret", []byte(`{"host":"h","username":"u","password":"p"}`), withoutDatabases)
-	if err != nil || got.TLS != hosted.TLSVerify {
-		t.Errorf("a secret of an engine that verifies: %q %v", got.TLS, err)
-	}
+	want := hosted.Access{Host: "h", Port: 2, User: "u", Password: "p", TLS: hosted.TLSVerify} // of an engine that verifies
+	expect.Same(t, "without databases", want, expect.Get(hosted.ParseURL("--cache", "cache://u:p@h/", withoutDatabases))(t))
+	secret := []byte(`{"host":"h","username":"u","password":"p"}`)
+	expect.Same(t, "a secret", want, expect.Get(hosted.ParseSecret("secret", secret, withoutDatabases))(t))
 }
 
 // A refusal names the mistake and its remedy, and never repeats the URL.
