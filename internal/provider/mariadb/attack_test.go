@@ -440,6 +440,7 @@ func TestRightsEndWithTheDatabase(t *testing.T) {
 
 // A lock that somebody else holds delays a step, and never fails it.
 func TestLocksDelay(t *testing.T) {
+	t.Parallel()
 	b, in := newReady(t)
 	binding, _, db := b.bound(in, "b", "")
 	_, _, other := b.bound(in, "other", "")
@@ -468,6 +469,7 @@ func TestLocksDelay(t *testing.T) {
 // While the call of a caller who has died is still at work, nobody else works on the
 // instance; a tenant cannot hold it up, since the lock's name is not known to it.
 func TestOneWorksAtATime(t *testing.T) {
+	t.Parallel()
 	b, in := newReady(t)
 	lock := mariadb.LockName(b.Target.Identity, in)
 	c := conn(t, b.server.Administrator())

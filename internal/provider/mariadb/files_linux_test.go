@@ -33,6 +33,7 @@ func (b *bench) withoutFiles() {
 // One tenant holds all files that the server may open. What the server then says is not there is not taken for gone; the
 // operator learns what to do; and the end of the tenant's binding frees them.
 func TestOpenFiles(t *testing.T) {
+	t.Parallel()
 	b := newKeepingBench(t, "--table-open-cache=10")
 	in := b.Provisioned("attacker")
 	binding, _, db := b.bound(in, "b", "")

@@ -11,6 +11,7 @@ import (
 
 // A server whose folder is put back as it was has the account of a binding that was removed since.
 func TestRestored(t *testing.T) {
+	t.Parallel()
 	b := newOwnBench(t, mariadbtest.New(t))
 	b.Restored(func(g *provider.Grant) bool { return opens(t, g) }, func() func() { return b.server.Copied(t) })
 }

@@ -62,6 +62,7 @@ func (b *bench) live(attacker provider.Binding) {
 // operations go on, the end of its own binding too. The broker's values reach the server as they are, whatever letters it
 // takes its clients to write in.
 func TestPreparedStatements(t *testing.T) {
+	t.Parallel()
 	b := newKeepingBench(t, "--max-prepared-stmt-count=100", "--skip-character-set-client-handshake", "--character-set-server=gbk")
 	in := b.Provisioned("attacker")
 	binding, _, db := b.bound(in, "b", "")
@@ -80,6 +81,7 @@ func TestPreparedStatements(t *testing.T) {
 // One tenant holds all connections that the server has. The broker has one that it kept, and the one that the server
 // reserves; where it has neither, the operator is told what to do.
 func TestConnections(t *testing.T) {
+	t.Parallel()
 	b := newKeepingBench(t, "--max-connections=10", "--wait-timeout=1")
 	binding, credentials, _ := b.bound(b.Provisioned("attacker"), "b", "")
 	db := dial(t, credentials, func(c *mysql.Config) { c.Params = map[string]string{"wait_timeout": "1000"} })
@@ -222,6 +224,7 @@ func TestLookingForDefiners(t *testing.T) {
 // Where the server follows symbolic links, a tenant has it write into any folder that
 // it may write to itself. The start says so.
 func TestFoldersOfOthers(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		server *mariadbtest.Server
 		writes bool
