@@ -474,10 +474,12 @@ func TestOneWorksAtATime(t *testing.T) {
 	lock := mariadb.LockName(b.Target.Identity, in)
 	c := conn(t, b.server.Administrator())
 	exec(t, c, "DO GET_LOCK('"+lock+"', 0)")
-	binding := b.Binding(in, "b", "")
+	waits := func() int { return strings.Count(b.server.Log(t), "SELECT GET_LOCK('"+lock) }
+	before, binding := waits(), b.Binding(in, "b", "")
 	if st, err := b.P.Bind(t.Context(), binding); err != nil || st.Done || st.After == 0 {
 		t.Fatalf("while another call is at work: %+v, %v; want a pause", st, err)
 	}
+	expect.Same(t, "waits for the lock in one step", 1, waits()-before)
 	exec(t, c, "DO RELEASE_LOCK('"+lock+"')")
 	b.Bind(binding)
 	expect.Never(t, "the lock's name", lock, b.Target.Identity)

@@ -72,8 +72,8 @@ func (s *sqlServer) Do(ctx context.Context, t provider.Tags, now seen, a any) er
 	if err := c.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lock, lockWait).Scan(&got); err != nil {
 		return err
 	}
-	if got.Int64 != 1 {
-		return hosted.ErrChanged
+	if got.Int64 != 1 { // another look would only wait again
+		return hosted.ErrGoesOn
 	}
 	err = job{ctx, c, n}.act(now, a.(act))
 	if _, unlock := c.ExecContext(ctx, "DO RELEASE_LOCK(?)", lock); unlock != nil {
