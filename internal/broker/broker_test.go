@@ -150,22 +150,93 @@ func (d *desk) caller(permitted bool) broker.Caller {
 	return broker.Caller{Platform: "p", AcceptsIncomplete: permitted, Received: d.now()}
 }
 
-func (d *desk) put(plan string, c broker.Caller, parameters string) (broker.Result, error) {
-	q := broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan], OrganizationGUID: "o",
-		SpaceGUID: "s"}
-	if parameters != "" {
-		q.Parameters = json.RawMessage(parameters)
+// raw is JSON as a request has it: of nothing, nothing.
+func raw(text string) json.RawMessage {
+	if text == "" {
+		return nil
 	}
+	return json.RawMessage(text)
+}
+
+// order asks for the instance "i".
+func (d *desk) order(plan string, c broker.Caller) broker.ProvisionRequest {
+	return broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: d.service(plan), PlanID: d.ids[plan],
+		OrganizationGUID: "o", SpaceGUID: "s"}
+}
+
+func (d *desk) service(plan string) string {
+	if plan == "of either" {
+		return d.ids["either"]
+	}
+	return d.ids["demo"]
+}
+
+func (d *desk) put(plan string, c broker.Caller, parameters string) (broker.Result, error) {
+	q := d.order(plan, c)
+	q.Parameters = raw(parameters)
 	return d.Provision(context.Background(), q)
 }
 
-func (d *desk) bind(instance, binding, plan string, c broker.Caller) (broker.BindResult, error) {
-	return d.Bind(context.Background(),
-		broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: d.ids["demo"], PlanID: d.ids[plan]})
+// change asks for an update of the instance "i".
+func (d *desk) change(c broker.Caller, plan, parameters string) (broker.Result, error) {
+	return d.Update(context.Background(), broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"],
+		PlanID: d.ids[plan], Parameters: raw(parameters)})
 }
 
-func (d *desk) delete(c broker.Caller) (broker.Result, error) {
-	return d.Delete(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: "s", PlanID: "p"})
+func (d *desk) bind(instance, binding, plan string, c broker.Caller) (broker.Result, error) {
+	r, err := d.Bind(context.Background(), broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding,
+		ServiceID: d.service(plan), PlanID: d.ids[plan]})
+	return r.Result, err
+}
+
+func (d *desk) delete(c broker.Caller) (broker.Result, error) { return d.unbind("", c) }
+
+// unbind deletes a binding of the instance "i"; the empty one is the instance itself.
+func (d *desk) unbind(binding string, c broker.Caller) (broker.Result, error) {
+	return d.Delete(context.Background(),
+		broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: binding, ServiceID: "s", PlanID: "p"})
+}
+
+// gives requires what a request comes to: d.gives(broker.Done, "the words")(d.delete(c)).
+func (d *desk) gives(want broker.Effect, words string) func(broker.Result, error) broker.Result {
+	return func(r broker.Result, err error) broker.Result {
+		d.Helper()
+		if err != nil || r.Effect != want {
+			d.Fatalf("%s: %+v %v, want the effect %v", words, r, err, want)
+		}
+		return r
+	}
+}
+
+// reads requires that a poll tells of a phase.
+func (d *desk) reads(want lifecycle.Phase, words string) func(broker.Poll, error) broker.Poll {
+	return func(p broker.Poll, err error) broker.Poll {
+		d.Helper()
+		if err != nil || p.Operation.Phase != want {
+			d.Errorf("%s: %+v %v, want the phase %q", words, p, err, want)
+		}
+		return p
+	}
+}
+
+var (
+	sourceKey = lifecycle.Key{Platform: "p", Instance: "i"}
+	boundKey  = sourceKey.BindingKey("b")
+)
+
+func (d *desk) record(key lifecycle.Key) lifecycle.Record {
+	d.Helper()
+	return expect.Get(d.records.Record(context.Background(), key, d.now()))(d.T)
+}
+
+func (d *desk) instance() lifecycle.Record {
+	d.Helper()
+	return d.record(sourceKey)
+}
+
+func (d *desk) commit(changes ...ledger.Change) {
+	d.Helper()
+	expect.OK(d.T, d.records.Commit(context.Background(), changes...))
 }
 
 func reason(err error) lifecycle.Reason {
@@ -187,34 +258,30 @@ func refused(t *testing.T, want lifecycle.Reason, err error, words string, args 
 // The plan's mode and the client's permission decide whether an answer is asynchronous
 // (PROV-01 to PROV-06).
 func TestModes(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		plan      string
 		permitted bool
 		effect    broker.Effect
 		refused   lifecycle.Reason
 	}{
-		"NeverWithout":    {"sync", false, broker.Created, 0},
-		"NeverWith":       {"sync", true, broker.Created, 0},
-		"AllowedWithout":  {"async", false, broker.Created, 0},
-		"AllowedWith":     {"async", true, broker.Accepted, 0},
+		"NeverWithout":    {"sync", false, broker.Created, -1},
+		"NeverWith":       {"sync", true, broker.Created, -1},
+		"AllowedWithout":  {"async", false, broker.Created, -1},
+		"AllowedWith":     {"async", true, broker.Accepted, -1},
 		"RequiredWithout": {"async-only", false, 0, lifecycle.AsyncRequired},
-		"RequiredWith":    {"async-only", true, broker.Accepted, 0},
-	}
-	for name, tc := range cases {
+		"RequiredWith":    {"async-only", true, broker.Accepted, -1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			r, err := d.put(tc.plan, d.caller(tc.permitted), "")
-			if r.Effect != tc.effect || tc.refused != 0 && reason(err) != tc.refused || tc.refused == 0 && err != nil {
+			if r.Effect != tc.effect || reason(err) != tc.refused || (err == nil) != (tc.refused < 0) {
 				t.Errorf("%+v %v", r, err)
 			}
 			if (r.Effect == broker.Accepted) != (d.started == 1) {
 				t.Errorf("%d executions were started", d.started)
 			}
-			if tc.refused != 0 {
-				if i, err := d.records.Record(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil ||
-					i.Version != 0 {
-					t.Errorf("ERR-08: a refusal left a record: %v", err)
-				}
+			if (d.instance().Version == 0) != (tc.refused >= 0) {
+				t.Error("ERR-08: a refusal left a record, or a success left none")
 			}
 		})
 	}
@@ -227,11 +294,10 @@ func TestOneTokenForIdenticalRequests(t *testing.T) {
 	results := make([]broker.Result, 16)
 	for n := range results {
 		all.Go(func() {
-			r, err := d.put("async", d.caller(true), `{"a":1}`)
-			if err != nil {
+			var err error
+			if results[n], err = d.put("async", d.caller(true), `{"a":1}`); err != nil {
 				t.Error(err)
 			}
-			results[n] = r
 		})
 	}
 	all.Wait()
@@ -248,74 +314,44 @@ func TestOneTokenForIdenticalRequests(t *testing.T) {
 func TestDeletionsOfNothingAreRemembered(t *testing.T) {
 	d := newDesk(t)
 	early := d.caller(true)
-	if _, err := d.delete(d.caller(true)); reason(err) != lifecycle.Gone {
-		t.Fatalf("DEPR-03: %v", err)
-	}
+	refused(t, lifecycle.Gone, expect.Err(d.delete(d.caller(true))), "DEPR-03")
 	refused(t, lifecycle.ConcurrencyError, expect.Err(d.put("sync", early, "")), "an overtaken PUT")
-	_, err := d.LastOperation(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, "")
-	refused(t, lifecycle.NotFound, err, "LOP-09: it was never there")
-	if r, err := d.put("sync", d.caller(true), ""); err != nil || r.Effect != broker.Created {
-		t.Errorf("a later PUT: %+v %v", r, err)
-	}
+	refused(t, lifecycle.NotFound, expect.Err(d.LastOperation(t.Context(), sourceKey, "")), "LOP-09: it was never there")
+	d.gives(broker.Created, "a later PUT")(d.put("sync", d.caller(true), ""))
 }
 
 // A deletion that is asked for again while it runs overtakes what was sent
 // before its repetition, too (ORB-03): a platform that gave up on a PUT deletes
 // what the PUT may make, and the PUT may arrive when that is done.
 func TestRepeatedDeletionsAreRemembered(t *testing.T) {
-	d := newDesk(t)
-	asks := map[string]struct {
-		put, remove func(c broker.Caller) (broker.Result, error)
-	}{
-		"Instance": {func(c broker.Caller) (broker.Result, error) { return d.put("async-bind", c, "") }, d.delete},
-		"Binding": {
-			func(c broker.Caller) (broker.Result, error) {
-				r, err := d.bind("i", "b", "async-bind", c)
-				return r.Result, err
-			},
-			func(c broker.Caller) (broker.Result, error) {
-				return d.Delete(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
-			},
-		},
-	}
-	for _, name := range []string{"Instance", "Binding"} {
-		ask := asks[name]
-		made, err := ask.put(d.caller(true))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		d.settle(made.Token)
-		removal, err := ask.remove(d.caller(true))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		late := d.caller(true)
-		if again, err := ask.remove(d.caller(true)); err != nil || again.Token != removal.Token {
-			t.Fatalf("%s: DEPR-07: %+v %v", name, again, err)
-		}
-		d.settle(removal.Token)
-		if r, err := ask.put(late); reason(err) != lifecycle.ConcurrencyError {
-			t.Errorf("%s: an overtaken PUT: %+v %v", name, r, err)
-		}
-		last, err := ask.put(d.caller(true))
-		if err != nil || last.Effect != broker.Accepted {
-			t.Fatalf("%s: a later PUT: %+v %v", name, last, err)
-		}
-		d.settle(last.Token)
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			k.before(d)
+			d.settle(expect.Get(k.put(d, d.caller(true)))(t).Token)
+			removal := expect.Get(k.remove(d, d.caller(true)))(t)
+			late := d.caller(true)
+			expect.Same(t, "DEPR-07: the token of the repetition", removal.Token, expect.Get(k.remove(d, d.caller(true)))(t).Token)
+			d.settle(removal.Token)
+			refused(t, lifecycle.ConcurrencyError, expect.Err(k.put(d, late)), "an overtaken PUT")
+			d.gives(broker.Accepted, "a later PUT")(k.put(d, d.caller(true)))
+		})
 	}
 }
 
-// between does something after an instance was read, once.
-type between struct {
+// reading are records that do something after an instance was read the n-th time.
+type reading struct {
 	broker.Records
+	n  int
 	do func()
 }
 
-func (b *between) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
-	i, err := b.Records.Record(ctx, key, now)
-	if do := b.do; do != nil && !key.IsBinding() {
-		b.do = nil
-		do()
+func (r *reading) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	i, err := r.Records.Record(ctx, key, now)
+	if !key.IsBinding() {
+		if r.n--; r.n == 0 {
+			r.do()
+		}
 	}
 	return i, err
 }
@@ -325,57 +361,30 @@ func (b *between) Record(ctx context.Context, key lifecycle.Key, now time.Time) 
 //
 // UNB-09: another operation is in the way.
 func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
-	changes := map[string]func(d *desk) error{
-		"Deletion": func(d *desk) error { _, err := d.delete(d.caller(true)); return err },
-		"Update": func(d *desk) error {
-			_, err := d.Update(context.Background(),
-				broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
-			return err
-		},
-	}
-	for name, change := range changes {
+	for name, change := range map[string]func(d *desk) (broker.Result, error){
+		"Deletion": func(d *desk) (broker.Result, error) { return d.delete(d.caller(true)) },
+		"Update":   func(d *desk) (broker.Result, error) { return d.change(d.caller(true), "", `{"a":2}`) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			for _, ask := range []func() (broker.Result, error){
-				func() (broker.Result, error) { return d.put("async-bind", d.caller(true), "") },
-				func() (broker.Result, error) {
-					r, err := d.bind("i", "b", "async-bind", d.caller(true))
-					return r.Result, err
-				},
-			} {
-				r, err := ask()
-				expect.OK(t, err)
-				d.settle(r.Token)
-			}
-			o := d.Options
-			o.Records = &between{d.records, func() {
-				if err := change(d); err != nil {
-					t.Error(err)
-				}
-			}}
-			r, err := broker.New(o).Delete(context.Background(),
-				broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
-			if reason(err) != lifecycle.ConcurrencyError {
-				t.Errorf("%+v %v", r, err)
-			}
+			d.settle(expect.Get(d.put("async-bind", d.caller(true), ""))(t).Token)
+			d.settle(expect.Get(d.bind("i", "b", "async-bind", d.caller(true)))(t).Token)
+			d.Records = &reading{d.records, 1, func() { expect.Get(change(d))(t) }}
+			refused(t, lifecycle.ConcurrencyError, expect.Err(d.unbind("b", d.caller(true))), "the unbind")
 		})
 	}
 }
 
 func TestTokensOfOthersTellNothing(t *testing.T) {
 	d := newDesk(t)
-	ctx := context.Background()
-	r, err := d.put("async", d.caller(true), "")
-	expect.OK(t, err)
-	other := d.caller(true)
-	other.Platform = "q"
-	refused(t, lifecycle.NotFound, expect.Err(d.Operation(ctx, other, r.Token.String())), "FAC-12: another platform reads it")
-	forged := r.Token
+	token := expect.Get(d.put("async", d.caller(true), ""))(t).Token
+	other, forged := d.of("q", true), token
 	forged.Key.Platform = "q"
-	refused(t, lifecycle.NotFound, expect.Err(d.Operation(ctx, other, forged.String())), "a forged token reads")
-	if p, err := d.Operation(ctx, d.caller(true), r.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress ||
-		p.RetryAfter <= 0 {
-		t.Errorf("%+v %v", p, err)
+	refused(t, lifecycle.NotFound, expect.Err(d.Operation(t.Context(), other, token.String())), "FAC-12: another platform reads it")
+	refused(t, lifecycle.NotFound, expect.Err(d.Operation(t.Context(), other, forged.String())), "a forged token reads")
+	p := d.reads(lifecycle.InProgress, "its own platform")(d.Operation(t.Context(), d.caller(true), token.String()))
+	if p.RetryAfter <= 0 {
+		t.Errorf("%+v", p)
 	}
 }
 
@@ -384,44 +393,32 @@ func TestTokensOfOthersTellNothing(t *testing.T) {
 // UPD-26: the token says which operation is asked for, not the plan.
 func TestPastOperationsAreAnswered(t *testing.T) {
 	d := newDesk(t)
-	ctx, key := context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}
-	first, err := d.put("async", d.caller(true), "")
-	expect.OK(t, err)
-	removal, err := d.delete(d.caller(true)) // overtakes it
-	if err != nil || removal.Effect != broker.Accepted {
-		t.Fatalf("DEPR-08: %+v %v", removal, err)
+	poll := func(token string) (broker.Poll, error) { return d.LastOperation(t.Context(), sourceKey, token) }
+	first := expect.Get(d.put("async", d.caller(true), ""))(t).Token
+	removal := d.gives(broker.Accepted, "DEPR-08: it overtakes the creation")(d.delete(d.caller(true))).Token
+	if p := d.reads(lifecycle.Failed, "LOP-16")(poll(first.String())); !p.Operation.Cancelled {
+		t.Errorf("LOP-16: %+v", p.Operation)
 	}
-	if p, err := d.LastOperation(ctx, key, first.Token.String()); err != nil || p.Operation.Phase != lifecycle.Failed ||
-		!p.Operation.Cancelled {
-		t.Errorf("LOP-16: %+v %v", p.Operation, err)
-	}
-	if again, err := d.delete(d.caller(true)); err != nil || again.Token != removal.Token {
-		t.Errorf("DEPR-07: %+v %v", again, err)
-	}
+	expect.Same(t, "DEPR-07: the token", removal, expect.Get(d.delete(d.caller(true)))(t).Token)
 	refused(t, lifecycle.AsyncRequired, expect.Err(d.delete(d.caller(false))), "DEPR-07")
-	d.settle(removal.Token)
-	refused(t, lifecycle.Gone, expect.Err(d.LastOperation(ctx, key, removal.Token.String())), "LOP-10: with its token")
-	if p, err := d.LastOperation(ctx, key, "unknown"); err != nil || p.Operation.Phase != lifecycle.Succeeded {
-		t.Errorf("LOP-10: without: %+v %v", p.Operation, err)
+	d.settle(removal)
+	refused(t, lifecycle.Gone, expect.Err(poll(removal.String())), "LOP-10: with its token")
+	d.reads(lifecycle.Succeeded, "LOP-10: without")(poll("unknown"))
+	second := expect.Get(d.put("async", d.caller(true), ""))(t).Token
+	if second == first {
+		t.Fatalf("PROV-28: the token is %v again", second)
 	}
-	second, err := d.put("async", d.caller(true), "")
-	if err != nil || second.Token == first.Token {
-		t.Fatalf("PROV-28: %+v %v", second, err)
-	}
-	refused(t, lifecycle.Gone, expect.Err(d.LastOperation(ctx, key, removal.Token.String())), "the deletion is forgotten")
-	if p, err := d.LastOperation(ctx, key, "unknown"); err != nil || p.Token != second.Token {
-		t.Errorf("LOP-08: %+v %v", p, err)
-	}
+	refused(t, lifecycle.Gone, expect.Err(poll(removal.String())), "the deletion is forgotten")
+	expect.Same(t, "LOP-08: the token", second, expect.Get(poll("unknown"))(t).Token)
 }
 
 // BIND-19: a binding id belongs to one instance, also when two ask at once.
 func TestBindingIDsAreUnique(t *testing.T) {
 	d := newDesk(t)
 	for _, id := range []string{"one", "two"} {
-		_, err := d.Provision(context.Background(), broker.ProvisionRequest{
-			Caller: d.caller(false), InstanceID: id, ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
-		})
-		expect.OK(t, err)
+		q := d.order("sync", d.caller(false))
+		q.InstanceID = id
+		expect.Get(d.Provision(t.Context(), q))(t)
 	}
 	var all sync.WaitGroup
 	errs := make([]error, 8)
@@ -441,104 +438,66 @@ func TestBindingIDsAreUnique(t *testing.T) {
 	expect.Same(t, "instances that the id was given to", 1, len(won))
 }
 
+// has requires the plan and the parameters of the instance, as they are shown.
+func (d *desk) has(plan, parameters, words string) {
+	d.Helper()
+	v, err := d.Instance(d.Context(), d.caller(true), "i")
+	if err != nil || v.PlanID != d.ids[plan] || string(v.Parameters) != parameters {
+		d.Errorf("%s: %s %s %v, want the plan %s and %s", words, v.PlanID, v.Parameters, err, plan, parameters)
+	}
+}
+
 func TestUpdates(t *testing.T) {
 	d := newDesk(t)
-	ctx := context.Background()
-	patch := func(c broker.Caller, plan, parameters string) (broker.Result, error) {
-		q := broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan]}
-		if parameters != "" {
-			q.Parameters = json.RawMessage(parameters)
-		}
-		return d.Update(ctx, q)
+	patch := func(plan, parameters string) (broker.Result, error) {
+		return d.change(d.caller(true), plan, parameters)
 	}
-	refused(t, lifecycle.NotFound, expect.Err(patch(d.caller(true), "", `{"a":1}`)), "UPD-19")
+	refused(t, lifecycle.NotFound, expect.Err(patch("", `{"a":1}`)), "UPD-19")
 	expect.Get(d.put("async", d.caller(false), `{"a":1}`))(t)
-	for name, parameters := range map[string]string{"Nothing": "", "Same": `{"a":1.0}`, "Empty": `{}`} {
-		if r, err := patch(d.caller(true), "async", parameters); err != nil || r.Effect != broker.Done {
-			t.Errorf("UPD-13 %s: %+v %v", name, r, err)
-		}
+	for _, parameters := range []string{"", `{"a":1.0}`, `{}`} {
+		d.gives(broker.Done, "UPD-13 "+parameters)(patch("async", parameters))
 	}
-	running, err := patch(d.caller(true), "", `{"b":2}`)
-	if err != nil || running.Effect != broker.Accepted {
-		t.Fatalf("UPD-02: %+v %v", running, err)
-	}
-	if same, err := patch(d.caller(true), "", `{"b":2}`); err != nil || same.Token != running.Token {
-		t.Errorf("UPD-21: %+v %v", same, err)
-	}
-	refused(t, lifecycle.ConcurrencyError, expect.Err(patch(d.caller(true), "", `{"b":3}`)), "UPD-22")
+	running := d.gives(broker.Accepted, "UPD-02")(patch("", `{"b":2}`)).Token
+	expect.Same(t, "UPD-21: the token", running, expect.Get(patch("", `{"b":2}`))(t).Token)
+	refused(t, lifecycle.ConcurrencyError, expect.Err(patch("", `{"b":3}`)), "UPD-22")
 	refused(t, lifecycle.ConcurrencyError, expect.Err(d.delete(d.caller(true))), "DEPR-09")
-	d.settle(running.Token)
-	if v, err := d.Instance(ctx, d.caller(true), "i"); err != nil || string(v.Parameters) != `{"a":1,"b":2}` {
-		t.Errorf("UPD-08: %s %v", v.Parameters, err)
-	}
-	refused(t, lifecycle.AsyncRequired, expect.Err(patch(d.caller(false), "async-only", "")), "UPD-03")
+	d.settle(running)
+	d.has("async", `{"a":1,"b":2}`, "UPD-08")
+	refused(t, lifecycle.AsyncRequired, expect.Err(d.change(d.caller(false), "async-only", "")), "UPD-03")
 	refused(t, lifecycle.Conflict, expect.Err(d.put("async", d.caller(false), `{"a":1}`)), "IDEM-02: compared with what it was")
-	if r, err := d.put("async", d.caller(false), `{"b":2,"a":1}`); err != nil || r.Effect != broker.Done {
-		t.Errorf("IDEM-02: %+v %v", r, err)
-	}
+	d.gives(broker.Done, "IDEM-02")(d.put("async", d.caller(false), `{"b":2,"a":1}`))
 }
 
 // UPD-12: a change of the plan takes with it only what the new plan's schema
 // allows, and a refusal names the rest, which null removes.
 func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
 	d := newDesk(t)
-	ctx, c := context.Background(), d.caller(true)
-	expect.Get(d.put("sync", c, `{"size":"small","colour":"red"}`))(t)
-	patch := func(plan, parameters string) error {
-		q := broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan]}
-		if parameters != "" {
-			q.Parameters = json.RawMessage(parameters)
-		}
-		_, err := d.Update(ctx, q)
-		return err
-	}
-	for _, parameters := range []string{"", `{}`, `{"size":"large"}`, `{"colour":null,"size":"huge"}`} {
-		member := "/colour"
-		if strings.Contains(parameters, "huge") {
-			member = "/size"
-		}
-		if err := patch("schema", parameters); reason(err) != lifecycle.BadRequest || !strings.Contains(err.Error(), member) {
+	expect.Get(d.put("sync", d.caller(true), `{"size":"small","colour":"red"}`))(t)
+	for parameters, member := range map[string]string{
+		"": "/colour", `{}`: "/colour", `{"size":"large"}`: "/colour", `{"colour":null,"size":"huge"}`: "/size",
+	} {
+		_, err := d.change(d.caller(true), "schema", parameters)
+		if reason(err) != lifecycle.BadRequest || !strings.Contains(err.Error(), member) {
 			t.Errorf("with %s: %v, want it to name %s", parameters, err, member)
 		}
 	}
-	if v, err := d.Instance(ctx, c, "i"); err != nil || v.PlanID != d.ids["sync"] ||
-		string(v.Parameters) != `{"size":"small","colour":"red"}` {
-		t.Errorf("ERR-08: a refusal changed %s %s, %v", v.PlanID, v.Parameters, err)
-	}
-	if err := patch("schema", `{"colour":null}`); err != nil {
-		t.Errorf("null removes what was in the way: %v", err)
-	}
-	if v, err := d.Instance(ctx, c, "i"); err != nil || v.PlanID != d.ids["schema"] || string(v.Parameters) != `{"size":"small"}` {
-		t.Errorf("%s %s, %v", v.PlanID, v.Parameters, err)
-	}
+	d.has("sync", `{"size":"small","colour":"red"}`, "ERR-08: a refusal")
+	expect.OK(t, expect.Err(d.change(d.caller(true), "schema", `{"colour":null}`)), "null removes what was in the way")
+	d.has("schema", `{"size":"small"}`, "what the plan allows")
 }
 
 // UPD-08: null removes a parameter, and removes it once.
 func TestNullRemovesAParameter(t *testing.T) {
 	d := newDesk(t)
-	ctx := context.Background()
 	expect.Get(d.put("async", d.caller(false), `{"a":1,"b":{"c":null}}`))(t)
-	patch := func(parameters string) (broker.Result, error) {
-		return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"],
-			Parameters: json.RawMessage(parameters)})
-	}
-	running, err := patch(`{"a":null,"delay_seconds":null}`) // of which the schema wants a number
-	if err != nil || running.Effect != broker.Accepted {
-		t.Fatalf("%+v %v", running, err)
-	}
-	if again, err := patch(`{"a":null}`); err != nil || again.Token != running.Token {
-		t.Errorf("UPD-21: the same update: %+v %v", again, err)
-	}
-	d.settle(running.Token)
-	if v, err := d.Instance(ctx, d.caller(true), "i"); err != nil || string(v.Parameters) != `{"b":{"c":null}}` {
-		t.Errorf("left with %s, %v", v.Parameters, err)
-	}
-	if r, err := patch(`{"a":null}`); err != nil || r.Effect != broker.Done {
-		t.Errorf("UPD-13: what is gone already: %+v %v", r, err)
-	}
-	if r, err := d.put("async", d.caller(false), `{"b":{"c":null}}`); err != nil || r.Effect != broker.Done {
-		t.Errorf("IDEM-02: %+v %v", r, err)
-	}
+	patch := func(parameters string) (broker.Result, error) { return d.change(d.caller(true), "", parameters) }
+	// The schema wants a number of the second.
+	running := d.gives(broker.Accepted, "it begins")(patch(`{"a":null,"delay_seconds":null}`)).Token
+	expect.Same(t, "UPD-21: the token of the same update", running, expect.Get(patch(`{"a":null}`))(t).Token)
+	d.settle(running)
+	d.has("async", `{"b":{"c":null}}`, "what is left")
+	d.gives(broker.Done, "UPD-13: what is gone already")(patch(`{"a":null}`))
+	d.gives(broker.Done, "IDEM-02")(d.put("async", d.caller(false), `{"b":{"c":null}}`))
 }
 
 // A repeated bind gives the same credentials, a binding id that is used again
@@ -546,17 +505,20 @@ func TestNullRemovesAParameter(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	d := newDesk(t)
 	expect.Get(d.put("sync", d.caller(false), ""))(t)
-	first, err := d.bind("i", "b", "sync", d.caller(false))
-	if err != nil || first.Effect != broker.Created || len(first.Grant.Credentials) == 0 {
-		t.Fatalf("%+v %v", first.Effect, err)
+	bind := func(want broker.Effect) any {
+		t.Helper()
+		r, err := d.Bind(t.Context(), broker.BindRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "b",
+			ServiceID: d.ids["demo"], PlanID: d.ids["sync"]})
+		d.gives(want, "BIND-02")(r.Result, err)
+		return r.Grant.Credentials["password"]
 	}
-	again, err := d.bind("i", "b", "sync", d.caller(false))
-	if err != nil || again.Effect != broker.Done || again.Grant.Credentials["password"] != first.Grant.Credentials["password"] {
-		t.Errorf("BIND-02: %v %v", again.Effect, err)
+	first := bind(broker.Created)
+	if again := bind(broker.Done); first == nil || again != first {
+		t.Error("BIND-02: there are no credentials, or others at the second time")
 	}
-	remove := broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "b", ServiceID: "x", PlanID: "y"}
-	if r, err := d.Delete(context.Background(), remove); err != nil || r.Effect != broker.Done {
-		t.Fatalf("UNB-05: %+v %v", r, err)
+	d.gives(broker.Done, "UNB-05")(d.unbind("b", d.caller(false)))
+	refused(t, lifecycle.Gone, expect.Err(d.unbind("b", d.caller(false))), "UNB-03")
+	if bind(broker.Created) == first {
+		t.Error("IDEM-09: the id that is used again has the credentials of before")
 	}
-	refused(t, lifecycle.Gone, expect.Err(d.Delete(context.Background(), remove)), "UNB-03")
 }

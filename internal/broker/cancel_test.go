@@ -12,82 +12,64 @@ func (d *desk) cancel(token lifecycle.Token) (broker.Poll, *broker.Poll, error) 
 	return d.Cancel(d.Context(), d.caller(true), token.String())
 }
 
+// A cancelled operation says so, and what it was about is deleted; FAC-15: both resources say the
+// same, at every moment.
 func TestCancel(t *testing.T) {
 	d := newDesk(t)
-	first, err := d.put("async", d.caller(true), "")
-	expect.OK(t, err)
-	op, deletion, err := d.cancel(first.Token)
-	if err != nil || !op.Operation.Cancelled || op.Token != first.Token || deletion == nil {
-		t.Fatalf("FAC-10: %+v %+v %v", op, deletion, err)
+	first := expect.Get(d.put("async", d.caller(true), ""))(t).Token
+	cancelled := func(when string) *broker.Poll {
+		t.Helper()
+		op, deletion, err := d.cancel(first)
+		if err != nil || !op.Operation.Cancelled || op.Token != first {
+			t.Fatalf("FAC-10: %s: %+v %v", when, op, err)
+		}
+		return deletion
 	}
-	again, same, err := d.cancel(first.Token)
-	if err != nil || !again.Operation.Cancelled || same == nil || same.Token != deletion.Token {
-		t.Errorf("the same request has another effect: %+v %+v %v", again, same, err)
+	deletion := cancelled("at once")
+	if again := cancelled("once more"); deletion == nil || again == nil || again.Token != deletion.Token {
+		t.Fatalf("the same request has another effect: %+v %+v", deletion, again)
 	}
-	// FAC-15: both resources say the same, at every moment.
-	p, err := d.LastOperation(t.Context(), first.Token.Key, first.Token.String())
-	if err != nil || p.Operation.Phase != lifecycle.Failed {
-		t.Errorf("FAC-10: last operation %+v %v", p.Operation, err)
-	}
-	if _, _, err := d.cancel(deletion.Token); reason(err) != lifecycle.Conflict {
-		t.Errorf("FAC-10: a deletion was cancelled: %v", err)
-	}
+	d.reads(lifecycle.Failed, "FAC-10")(d.LastOperation(t.Context(), first.Key, first.String()))
+	_, _, err := d.cancel(deletion.Token)
+	refused(t, lifecycle.Conflict, err, "FAC-10: a deletion was cancelled")
 	d.settle(deletion.Token)
 	refused(t, lifecycle.NotFound, expect.Err(d.Instance(t.Context(), d.caller(true), "i")), "FAC-10: the instance is there")
-	if over, none, err := d.cancel(first.Token); err != nil || !over.Operation.Cancelled || none != nil {
-		t.Errorf("after all is gone: %+v %+v %v", over, none, err)
+	if none := cancelled("after all is gone"); none != nil {
+		t.Errorf("after all is gone: %+v", none)
 	}
 }
 
 func TestCancelABind(t *testing.T) {
 	d := newDesk(t)
 	expect.Get(d.put("async-bind", d.caller(false), ""))(t)
-	bind, err := d.bind("i", "b", "async-bind", d.caller(true))
-	if err != nil || bind.Effect != broker.Accepted {
-		t.Fatalf("%+v %v", bind.Effect, err)
-	}
-	op, deletion, err := d.cancel(bind.Token)
+	op, deletion, err := d.cancel(d.gives(broker.Accepted, "the bind")(d.bind("i", "b", "async-bind", d.caller(true))).Token)
 	if err != nil || !op.Operation.Cancelled || deletion == nil || deletion.Operation.Kind != lifecycle.Unbind {
 		t.Fatalf("FAC-10: %+v %+v %v", op, deletion, err)
 	}
 	d.settle(deletion.Token)
 	refused(t, lifecycle.NotFound, expect.Err(d.Binding(t.Context(), d.caller(true), "i", "b")), "FAC-10: the binding is there")
-	// The instance is as it was.
-	if _, err := d.Instance(t.Context(), d.caller(true), "i"); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, expect.Err(d.Instance(t.Context(), d.caller(true), "i")), "the instance is as it was")
 }
 
 func TestWhatCannotBeCancelled(t *testing.T) {
 	d := newDesk(t)
 	d.settles = false
-	first, err := d.put("async", d.caller(true), "")
-	expect.OK(t, err)
-	other := first.Token
-	other.Key.Platform = "other"
-	unknown := first.Token
-	unknown.Operation = "operation-999999999999"
-	for name, token := range map[string]string{"Nonsense": "nonsense", "Unknown": unknown.String(), "OfAnotherPlatform": other.String()} {
-		if _, _, err := d.Cancel(t.Context(), d.caller(true), token); reason(err) != lifecycle.NotFound {
-			t.Errorf("FAC-12: %s: %v", name, err)
-		}
+	refuses := func(want lifecycle.Reason, what, token string) {
+		t.Helper()
+		_, _, err := d.Cancel(t.Context(), d.caller(true), token)
+		refused(t, want, err, "%s", what)
 	}
-	d.settle(first.Token)
-	if _, _, err := d.cancel(first.Token); reason(err) != lifecycle.Conflict {
-		t.Errorf("FAC-10: a finished creation was cancelled: %v", err)
-	}
-	if _, err := d.Instance(t.Context(), d.caller(true), "i"); err != nil {
-		t.Errorf("FAC-10: the instance was touched: %v", err)
-	}
-	update, err := d.Update(t.Context(), broker.UpdateRequest{
-		Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: []byte(`{"delay_seconds":1}`),
-	})
-	if err != nil || update.Effect != broker.Accepted {
-		t.Fatalf("%+v %v", update, err)
-	}
-	if _, _, err := d.cancel(update.Token); reason(err) != lifecycle.Conflict {
-		t.Errorf("FAC-10: an update was cancelled: %v", err)
-	}
+	first := expect.Get(d.put("async", d.caller(true), ""))(t).Token
+	other, unknown := first, first
+	other.Key.Platform, unknown.Operation = "other", "operation-999999999999"
+	refuses(lifecycle.NotFound, "FAC-12: nonsense", "nonsense")
+	refuses(lifecycle.NotFound, "FAC-12: what is unknown", unknown.String())
+	refuses(lifecycle.NotFound, "FAC-12: what is another platform's", other.String())
+	d.settle(first)
+	refuses(lifecycle.Conflict, "FAC-10: a finished creation", first.String())
+	expect.OK(t, expect.Err(d.Instance(t.Context(), d.caller(true), "i")), "FAC-10: the instance was touched")
+	update := d.gives(broker.Accepted, "an update")(d.change(d.caller(true), "", `{"delay_seconds":1}`))
+	refuses(lifecycle.Conflict, "FAC-10: an update", update.Token.String())
 }
 
 // A platform that allows no answer before the work is done meets a deletion
@@ -103,17 +85,13 @@ func TestDeletionsWithoutPermission(t *testing.T) {
 			_, _, err := d.cancel(first)
 			return err
 		}, -1},
-		"OfAPlatform": {"DEPR-07", func(d *desk, _ lifecycle.Token) error {
-			_, err := d.delete(d.caller(true))
-			return err
-		}, lifecycle.AsyncRequired},
+		"OfAPlatform": {"DEPR-07", func(d *desk, _ lifecycle.Token) error { return expect.Err(d.delete(d.caller(true))) },
+			lifecycle.AsyncRequired},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			first, err := d.put("async", d.caller(true), "")
-			expect.OK(t, err)
-			expect.OK(t, tc.begin(d, first.Token))
+			expect.OK(t, tc.begin(d, expect.Get(d.put("async", d.caller(true), ""))(t).Token))
 			got, err := d.delete(d.caller(false))
 			if reason(err) != tc.want || err == nil && got.Effect != broker.Done {
 				t.Errorf("%s: %+v %v", tc.reason, got, err)

@@ -15,63 +15,25 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// A creation that settles after the request has waited, and before it is undone,
-// is answered as it ended.
-func TestWhatSettlesBeforeItIsUndoneIsReady(t *testing.T) {
-	for name, tc := range map[string]struct {
-		end  func(d *desk, t lifecycle.Token)
-		want lifecycle.Reason // -1 for created
-	}{
-		"Well":  {(*desk).settle, -1},
-		"Badly": {(*desk).fail, lifecycle.OperationFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
-			d.settles = false
-			var token lifecycle.Token
-			d.during = func(t lifecycle.Token) { token = t }
-			o := d.Options
-			// The second reading is that of what has not settled.
-			o.Records = &reading{Records: d.records, n: 2, do: func() { tc.end(d, token) }}
-			r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
-				Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
-			})
-			if tc.want < 0 && (err != nil || r.Effect != broker.Created) || tc.want >= 0 && reason(err) != tc.want {
-				t.Errorf("%+v %v", r, err)
-			}
-			if i, err := d.records.Record(t.Context(), token.Key, d.now()); err != nil || i.State == lifecycle.Deleting {
-				t.Errorf("it is %q, %v", i.State, err)
-			}
-		})
-	}
-}
-
 // rebuilt gives the desk the record of an instance that was derived again.
-func (d *desk) rebuilt(t *testing.T) lifecycle.Record {
-	t.Helper()
-	key := lifecycle.Key{Platform: "p", Instance: "i"}
+func (d *desk) rebuilt() lifecycle.Record {
+	d.Helper()
 	a := lifecycle.Attributes{ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
-	r, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "made", Provider: "demo"}, a, d.now())
-	expect.OK(t, err)
-	expect.OK(t, d.records.Commit(t.Context(), ledger.Put(r)))
-	r.Version = 1
-	return r
+	r, err := lifecycle.Record{Key: sourceKey}.Rebuild(lifecycle.Thing{Key: sourceKey, Incarnation: "made", Provider: "demo"}, a, d.now())
+	expect.OK(d.T, err)
+	d.commit(ledger.Put(r))
+	return d.instance()
 }
 
 // PROV-07: the request that made a rebuilt instance is the same also after an
 // update has told its context.
 func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 	d := newDesk(t)
-	i := d.rebuilt(t)
-	context := json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"o"}`)
-	i = i.SetContext(lifecycle.Attributes{Context: context}, d.now())
-	expect.OK(t, d.records.Commit(t.Context(), ledger.Put(i)))
-	q := broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
-		OrganizationGUID: "o", SpaceGUID: "s", Context: context}
-	if r, err := d.Provision(t.Context(), q); err != nil || r.Effect != broker.Done {
-		t.Errorf("%+v %v", r, err)
-	}
-	q.Context = json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"other"}`)
+	q := d.order("sync", d.caller(true))
+	q.Context = raw(`{"platform":"cloudfoundry","organization_guid":"o"}`)
+	d.commit(ledger.Put(d.rebuilt().SetContext(lifecycle.Attributes{Context: q.Context}, d.now())))
+	d.gives(broker.Done, "the same request")(d.Provision(t.Context(), q))
+	q.Context = raw(`{"platform":"cloudfoundry","organization_guid":"other"}`)
 	refused(t, lifecycle.Conflict, expect.Err(d.Provision(t.Context(), q)), "of another organization")
 }
 
@@ -79,32 +41,24 @@ func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 // broker asks for all of them.
 func TestLostParametersAreAskedFor(t *testing.T) {
 	d := newDesk(t)
-	d.rebuilt(t)
-	q := broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"]}
-	refused(t, lifecycle.Unprocessable, expect.Err(d.Update(t.Context(), q)), "an update without parameters")
-	q.Parameters = json.RawMessage(`{}`)
-	if r, err := d.Update(t.Context(), q); err != nil || r.Effect != broker.Accepted {
-		t.Errorf("one that says that there are none: %+v %v", r, err)
-	}
+	d.rebuilt()
+	refused(t, lifecycle.Unprocessable, expect.Err(d.change(d.caller(true), "async", "")), "an update without parameters")
+	d.gives(broker.Accepted, "one that says that there are none")(d.change(d.caller(true), "async", `{}`))
 }
 
 // A record that was rebuilt has no operation: what made it has ended well, and so
 // has what removed it with its instance.
 func TestPollsOfWhatWasRebuilt(t *testing.T) {
 	d := newDesk(t)
-	i := d.rebuilt(t)
+	i := d.rebuilt()
 	key := i.Key.BindingKey("b")
 	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "bound", Of: i.Incarnation, Provider: "demo"},
 		i.Attributes, d.now())
 	expect.OK(t, err)
-	removed, err := b.Remove(d.now(), d.now())
-	expect.OK(t, err)
-	for name, r := range map[string]lifecycle.Record{"Ready": b, "Removed": removed} {
+	for name, r := range map[string]lifecycle.Record{"Ready": b, "Removed": expect.Get(b.Remove(d.now(), d.now()))(t)} {
 		r.Key.Binding = name
-		expect.OK(t, d.records.Commit(t.Context(), ledger.Put(r)))
-		if p, err := d.LastOperation(t.Context(), r.Key, ""); err != nil || p.Operation.Phase != lifecycle.Succeeded {
-			t.Errorf("%s: %q %v", name, p.Operation.Phase, err)
-		}
+		d.commit(ledger.Put(r))
+		d.reads(lifecycle.Succeeded, name)(d.LastOperation(t.Context(), r.Key, ""))
 	}
 	refused(t, lifecycle.NotFound, expect.Err(d.LastOperation(t.Context(), i.Key.BindingKey("never"), "")), "of what never was")
 }
@@ -121,48 +75,33 @@ func (w *waiting) Finish(ctx context.Context, ref workflow.Ref) error {
 	return w.desk.Finish(ctx, ref)
 }
 
-// A provider may have its requests wait for longer, or not so long.
+// A provider may have its requests wait for longer, or not so long; and a request that ends soon
+// is answered before, however long its provider takes.
 func TestWaitsAreTheProviders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		waits map[string]time.Duration
+		ends  time.Duration // the request's own time
 		want  time.Duration
 	}{
-		"Default":    {nil, time.Minute},
-		"OfAnother":  {map[string]time.Duration{"other": time.Hour}, time.Minute},
-		"Providers'": {map[string]time.Duration{"demo": time.Hour}, time.Hour},
+		"Default":    {nil, 0, time.Minute},
+		"OfAnother":  {map[string]time.Duration{"other": time.Hour}, 0, time.Minute},
+		"Providers'": {map[string]time.Duration{"demo": time.Hour}, 0, time.Hour},
+		"EndsSoon":   {map[string]time.Duration{"demo": time.Hour}, time.Minute, time.Minute - broker.TimeToAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &waiting{desk: newDesk(t)}
-			o := w.Options
-			o.Engine, o.SynchronousWait, o.Waits = w, time.Minute, tc.waits
-			q := broker.ProvisionRequest{
-				Caller: w.caller(false), InstanceID: "i", ServiceID: w.ids["demo"], PlanID: w.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
+			w.Engine, w.SynchronousWait, w.Waits = w, time.Minute, tc.waits
+			ctx := t.Context()
+			if tc.ends > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, tc.ends)
+				defer cancel()
 			}
-			if r, err := broker.New(o).Provision(t.Context(), q); err != nil || r.Effect != broker.Created {
-				t.Fatalf("%+v %v", r, err)
-			}
+			w.gives(broker.Created, "the request")(w.Provision(ctx, w.order("sync", w.caller(false))))
 			if w.waits > tc.want || w.waits < tc.want-20*time.Second {
 				t.Errorf("it waits %v, want %v", w.waits, tc.want)
 			}
 		})
-	}
-}
-
-// However long a provider takes, a request that ends soon is answered before.
-func TestARequestStopsWaitingBeforeItEnds(t *testing.T) {
-	w := &waiting{desk: newDesk(t)}
-	o := w.Options
-	o.Engine, o.SynchronousWait = w, time.Hour
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	q := broker.ProvisionRequest{
-		Caller: w.caller(false), InstanceID: "i", ServiceID: w.ids["demo"], PlanID: w.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
-	}
-	if r, err := broker.New(o).Provision(ctx, q); err != nil || r.Effect != broker.Created {
-		t.Fatalf("%+v %v", r, err)
-	}
-	if most := time.Minute - broker.TimeToAnswer; w.waits > most || w.waits < most-20*time.Second {
-		t.Errorf("it waits %v of a minute, want %v", w.waits, most)
 	}
 }
 
@@ -174,19 +113,14 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 	c := d.caller(true)
 	c.Identity = json.RawMessage(`{"user_id":"` + canary + `"}`)
 	told := func(guid, name string) json.RawMessage {
-		return json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"` + guid + `","instance_name":"` + name + `"}`)
+		return raw(`{"platform":"cloudfoundry","organization_guid":"` + guid + `","instance_name":"` + name + `"}`)
 	}
-	put := broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"],
-		OrganizationGUID: "o", SpaceGUID: "s", Context: told("o", canary)}
-	made, err := d.Provision(t.Context(), put)
-	expect.OK(t, err)
-	d.settle(made.Token)
-	patch := broker.UpdateRequest{
-		Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":1}`), Context: told("o", canary+"-2"),
-	}
-	expect.Get(d.Update(t.Context(), patch))(t)
-	i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-	expect.OK(t, err)
+	put := d.order("async", c)
+	put.Context = told("o", canary)
+	d.settle(expect.Get(d.Provision(t.Context(), put))(t).Token)
+	expect.Get(d.Update(t.Context(), broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"],
+		Parameters: raw(`{"a":1}`), Context: told("o", canary+"-2")}))(t)
+	i := d.instance()
 	body, err := json.Marshal(i)
 	if err != nil || strings.Contains(string(body), canary) {
 		t.Errorf("%v: it is in clear in %s", err, body)

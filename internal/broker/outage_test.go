@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -57,97 +56,50 @@ func (o *outage) Commit(ctx context.Context, changes ...ledger.Change) error {
 // committed goes on, and is not taken for too slow.
 func TestWorkGoesOnWithoutItsClient(t *testing.T) {
 	d := newDesk(t)
-	ctx, hangUp := context.WithCancel(context.Background())
+	ctx, hangUp := context.WithCancel(t.Context())
 	d.finishing = hangUp
-	q := broker.ProvisionRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
-		OrganizationGUID: "o", SpaceGUID: "s"}
-	expect.Fails(t, "answered", context.Canceled, expect.Err(d.Provision(ctx, q)))
-	i, err := d.records.Record(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-	if err != nil || i.State != lifecycle.Creating || !i.InProgress() {
-		t.Errorf("the instance is %s, want it being created; %v", i.State, err)
+	expect.Fails(t, "answered", context.Canceled, expect.Err(d.Provision(ctx, d.order("sync", d.caller(false)))))
+	if i := d.instance(); i.State != lifecycle.Creating || !i.InProgress() {
+		t.Errorf("the instance is %s, want it being created", i.State)
 	}
 	d.finishing = nil
-	if r, err := d.Provision(context.Background(), q); err != nil || r.Effect != broker.Done {
-		t.Errorf("PROV-31: the repetition waits for the same work: %+v %v", r, err)
-	}
+	d.gives(broker.Done, "PROV-31: the repetition waits for the same work")(d.put("sync", d.caller(false), ""))
 }
 
 // ERR-12: while the records cannot be had, from any call on, no request is
 // told that it was wrong, that what it asks about is unknown, or that it is
 // gone: platforms would believe it.
 func TestAnOutageIsNotTheUsersFault(t *testing.T) {
-	ctx := context.Background()
-	type asked func(d *desk, b *broker.Broker) error
-	remove := func(d *desk) broker.DeleteRequest {
-		return broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
-	}
+	ctx := t.Context()
 	// The first operation of the instance is a past one.
-	first := lifecycle.Token{Operation: "operation-000000000001", Key: lifecycle.Key{Platform: "p", Instance: "i"}}
-	asks := map[string]struct {
+	first := lifecycle.Token{Operation: "operation-000000000001", Key: sourceKey}.String()
+	for name, tc := range map[string]struct {
 		fresh bool // nothing exists
-		ask   asked
+		ask   func(d *desk) error
 	}{
-		"Provision": {true, func(d *desk, b *broker.Broker) error {
-			_, err := b.Provision(ctx,
-				broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
-					OrganizationGUID: "o", SpaceGUID: "s"})
-			return err
-		}},
-		"Update": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Update(ctx,
-				broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
-			return err
-		}},
-		"Deprovision": {false, func(d *desk, b *broker.Broker) error { _, err := b.Delete(ctx, remove(d)); return err }},
-		"Bind": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "c", ServiceID: d.ids["demo"],
-				PlanID: d.ids["sync"]})
-			return err
-		}},
-		"Unbind": {false, func(d *desk, b *broker.Broker) error {
-			q := remove(d)
-			q.BindingID = "b"
-			_, err := b.Delete(ctx, q)
-			return err
-		}},
-		"Instance": {false, func(d *desk, b *broker.Broker) error { _, err := b.Instance(ctx, d.caller(true), "i"); return err }},
-		"Binding": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Binding(ctx, d.caller(true), "i", "b")
-			return err
-		}},
-		"Poll": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.LastOperation(ctx, lifecycle.Key{Platform: "p", Instance: "i"}, "")
-			return err
-		}},
-		"PollByToken": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.LastOperation(ctx, lifecycle.Key{Platform: "p", Instance: "i"}, first.String())
-			return err
-		}},
-		"Status": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Operation(ctx, d.caller(true), first.String())
-			return err
-		}},
-		"PollBinding": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.LastOperation(ctx, lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, "")
-			return err
-		}},
-	}
-	for name, tc := range asks {
+		"Provision":   {true, func(d *desk) error { return expect.Err(d.put("sync", d.caller(true), "")) }},
+		"Update":      {false, func(d *desk) error { return expect.Err(d.change(d.caller(true), "", `{"a":2}`)) }},
+		"Deprovision": {false, func(d *desk) error { return expect.Err(d.delete(d.caller(true))) }},
+		"Bind":        {false, func(d *desk) error { return expect.Err(d.bind("i", "c", "sync", d.caller(true))) }},
+		"Unbind":      {false, func(d *desk) error { return expect.Err(d.unbind("b", d.caller(true))) }},
+		"Instance":    {false, func(d *desk) error { return expect.Err(d.Instance(ctx, d.caller(true), "i")) }},
+		"Binding":     {false, func(d *desk) error { return expect.Err(d.Binding(ctx, d.caller(true), "i", "b")) }},
+		"Poll":        {false, func(d *desk) error { return expect.Err(d.LastOperation(ctx, sourceKey, "")) }},
+		"PollByToken": {false, func(d *desk) error { return expect.Err(d.LastOperation(ctx, sourceKey, first)) }},
+		"Status":      {false, func(d *desk) error { return expect.Err(d.Operation(ctx, d.caller(true), first)) }},
+		"PollBinding": {false, func(d *desk) error { return expect.Err(d.LastOperation(ctx, boundKey, "")) }},
+	} {
 		t.Run(name, func(t *testing.T) {
 			for calls := 0; ; calls++ {
 				d := newDesk(t)
 				if !tc.fresh {
 					expect.Get(d.put("sync", d.caller(false), ""))(t)
-					expect.Get(d.Update(ctx,
-						broker.UpdateRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"],
-							Parameters: json.RawMessage(`{"a":1}`)}))(t)
-
+					expect.Get(d.change(d.caller(false), "", `{"a":1}`))(t)
 					expect.Get(d.bind("i", "b", "sync", d.caller(false)))(t)
 				}
-				o := d.Options
 				broken := &outage{Records: d.records, left: calls}
-				o.Records = broken
-				err := tc.ask(d, broker.New(o))
+				d.Records = broken
+				err := tc.ask(d)
 				if broken.left >= 0 {
 					if err != nil {
 						t.Errorf("without an outage: %v", err)
@@ -157,11 +109,8 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 					}
 					return
 				}
-				if why := reason(err); why > lifecycle.OperationFailed {
-					t.Errorf("after %d calls it was refused with reason %d: %v", calls, why, err)
-				}
-				if err == nil {
-					t.Errorf("after %d calls it was answered well", calls)
+				if why := reason(err); err == nil || why > lifecycle.OperationFailed {
+					t.Errorf("after %d calls it was answered with reason %d: %v", calls, why, err)
 				}
 			}
 		})
@@ -179,16 +128,14 @@ func (mute) Seal(ctx context.Context, _ vault.Label, _ []byte) ([]byte, error) {
 // A deletion begins also while the vault hangs: who asked for it is not recorded
 // then, and leaves the time that the records need.
 func TestADeletionDoesNotWaitForTheVault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
-		expect.Get(d.put("sync", d.caller(false), ""))(t)
-		o := d.Options
-		o.Vault = mute{o.Vault}
-		c := d.caller(true)
-		c.Identity = json.RawMessage(`{"user_id":"u"}`)
-		q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
-		if r, err := broker.New(o).Delete(context.Background(), q); err != nil || r.Effect == 0 {
-			t.Errorf("answered %+v %v", r, err)
-		}
-	})
+	d := newDesk(t)
+	expect.Get(d.put("sync", d.caller(false), ""))(t)
+	b := broker.New(d.Options)
+	b.Vault, b.RecordsTimeout = mute{b.Vault}, 500*time.Millisecond
+	c := d.caller(true)
+	c.Identity = raw(`{"user_id":"u"}`)
+	r, err := b.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: "s", PlanID: "p"})
+	if err != nil || r.Effect == 0 {
+		t.Errorf("answered %+v %v", r, err)
+	}
 }

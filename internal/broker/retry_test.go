@@ -8,7 +8,6 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // typical is a catalog whose plans say how long a provision takes.
@@ -24,11 +23,7 @@ func (c typical) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan,
 }
 
 // takes has plans say that a provision takes so many seconds; 0 for nothing.
-func (d *desk) takes(seconds int) {
-	o := d.Broker.Options
-	o.Catalog = typical{o.Catalog, seconds}
-	d.Broker = broker.New(o)
-}
+func (d *desk) takes(seconds int) { d.Catalog = typical{d.Catalog, seconds} }
 
 func (d *desk) pass(t time.Duration) {
 	d.mu.Lock()
@@ -39,10 +34,7 @@ func (d *desk) pass(t time.Duration) {
 // looked records a look after which the provider is to be asked again.
 func (d *desk) looked(after time.Duration) {
 	d.Helper()
-	i, err := d.records.Record(d.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-	expect.OK(d.T, err)
-	i = i.Looked(d.now(), lifecycle.Look{After: after})
-	expect.OK(d.T, d.records.Commit(d.Context(), ledger.Put(i)))
+	d.commit(ledger.Put(d.instance().Looked(d.now(), lifecycle.Look{After: after})))
 }
 
 func near(got, want time.Duration) bool { return got > want-time.Second && got <= want }
@@ -114,11 +106,9 @@ func TestRetryAfterIsWithinBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			d.takes(tc.typical)
-			o := d.Broker.Options
-			if o.MinRetryAfter = tc.least; tc.most != 0 || tc.least == 0 {
-				o.MaxRetryAfter = tc.most
+			if d.MinRetryAfter = max(tc.least, broker.MinRetryAfter); tc.most != 0 {
+				d.MaxRetryAfter = tc.most
 			}
-			d.Broker = broker.New(o)
 			if r, err := d.put("async", d.caller(true), ""); err != nil || r.RetryAfter != tc.want {
 				t.Errorf("got %v %v, want %v", r.RetryAfter, err, tc.want)
 			}

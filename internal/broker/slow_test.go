@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -35,23 +34,23 @@ func (hanging) Finish(ctx context.Context, _ workflow.Ref) error {
 // NFR-02: once the intent is durable, an engine that hangs does not take the 202
 // down, nor a client that goes; the reaper starts the operation.
 func TestAHangingEngineIsNoError(t *testing.T) {
-	requests := map[string]func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error){
-		"Provision": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Provision(ctx,
-				broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "new", ServiceID: d.ids["demo"], PlanID: d.ids["async"],
-					OrganizationGUID: "o", SpaceGUID: "s"})
+	requests := map[string]func(ctx context.Context, d *desk) (broker.Result, error){
+		"Provision": func(ctx context.Context, d *desk) (broker.Result, error) {
+			q := d.order("async", d.caller(true))
+			q.InstanceID = "new"
+			return d.Provision(ctx, q)
 		},
-		"Update": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"],
-				Parameters: json.RawMessage(`{"a":2}`)})
+		"Update": func(ctx context.Context, d *desk) (broker.Result, error) {
+			return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"],
+				Parameters: raw(`{"a":2}`)})
 		},
-		"Bind": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			r, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"],
+		"Bind": func(ctx context.Context, d *desk) (broker.Result, error) {
+			r, err := d.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"],
 				PlanID: d.ids["async-bind"]})
 			return r.Result, err
 		},
-		"Deprovision": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Delete(ctx,
+		"Deprovision": func(ctx context.Context, d *desk) (broker.Result, error) {
+			return d.Delete(ctx,
 				broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
 		},
 	}
@@ -61,17 +60,13 @@ func TestAHangingEngineIsNoError(t *testing.T) {
 				d := newDesk(t)
 				kinds["Binding"].before(d)
 				engine := hanging{make(chan lifecycle.Token, 1)}
-				o := d.Options
-				o.Engine, o.StartTimeout = engine, time.Millisecond
+				d.Engine, d.StartTimeout = engine, time.Millisecond
 				ctx, hangUp := context.WithCancel(t.Context())
 				defer hangUp()
 				if gone { // as soon as the intent is durable
-					o.Records = &committing{d.records, hangUp}
+					d.Records = &committing{d.records, hangUp}
 				}
-				r, err := ask(ctx, d, broker.New(o))
-				if err != nil || r.Effect != broker.Accepted {
-					t.Fatalf("%+v %v", r, err)
-				}
+				r := d.gives(broker.Accepted, "the request")(ask(ctx, d))
 				select {
 				case token := <-engine.started:
 					expect.Same(t, "started", r.Token, token)
@@ -122,80 +117,57 @@ func (s *stuck) Commit(ctx context.Context, changes ...store.Change) error {
 	return ctx.Err()
 }
 
+// slowed gives the desk a store that is stuck, and for which it does not wait long.
+func (d *desk) slowed(s *stuck) {
+	s.Store = d.store
+	d.Records, d.RecordsTimeout = ledger.New(s, d.id), 300*time.Millisecond
+}
+
 // NFR-01: a store that is slow costs a request its own time, not that of whoever
 // asks: an error, or what has become of it, comes well before.
 func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 	const many = 1000
-	tests := map[string]struct {
-		reason        string
-		gets, commits int
-		lands         bool
-		accepted      bool
+	for name, tc := range map[string]struct {
+		reason   string
+		store    stuck
+		accepted bool
 	}{
-		"Reading":        {"nothing is known, nothing was begun", 0, many, false, false},
-		"Writing":        {"it did not land, and is not accepted", many, 0, false, false},
-		"WrittenAndLost": {"it landed, as one more look shows: it is accepted", many, 0, true, true},
-	}
-	for name, tc := range tests {
+		"Reading":        {"nothing is known, nothing was begun", stuck{commits: many}, false},
+		"Writing":        {"it did not land, and is not accepted", stuck{gets: many}, false},
+		"WrittenAndLost": {"it landed, as one more look shows: it is accepted", stuck{gets: many, lands: true}, true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
-				o := d.Options
-				o.Records = ledger.New(&stuck{d.store, tc.gets, tc.commits, tc.lands}, d.id)
-				r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
-					Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s",
-				})
-				if tc.accepted {
-					if err != nil || r.Effect != broker.Accepted || d.started != 1 {
-						t.Errorf("%s: %+v %v", tc.reason, r, err)
-					}
-					return
-				}
-				if !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil {
-					t.Errorf("%s: %+v %v", tc.reason, r, err)
-				}
-				if i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil ||
-					i.State != lifecycle.Absent {
-					t.Errorf("%s: the instance is %q %v", tc.reason, i.State, err)
-				}
-			})
+			d := newDesk(t)
+			d.slowed(&tc.store)
+			r, err := d.put("async", d.caller(true), "")
+			if tc.accepted {
+				d.gives(broker.Accepted, tc.reason)(r, err)
+				expect.Same(t, "started", 1, d.started)
+				return
+			}
+			expect.Fails(t, tc.reason, context.DeadlineExceeded, err)
+			expect.Same(t, tc.reason+": the instance", lifecycle.Absent, d.instance().State)
 		})
 	}
 }
 
 // Reading requests have the same time limit as writing ones.
 func TestReadingASlowStoreEnds(t *testing.T) {
-	key := lifecycle.Key{Platform: "p", Instance: "i"}
-	token := lifecycle.Token{Operation: "operation-000000000001", Key: key}
-	for name, ask := range map[string]func(ctx context.Context, d *desk, b *broker.Broker) error{
-		"Instance": func(ctx context.Context, d *desk, b *broker.Broker) error {
-			_, err := b.Instance(ctx, d.caller(true), "i")
-			return err
-		},
-		"Binding": func(ctx context.Context, d *desk, b *broker.Broker) error {
-			_, err := b.Binding(ctx, d.caller(true), "i", "b")
-			return err
-		},
-		"Poll": func(ctx context.Context, _ *desk, b *broker.Broker) error {
-			_, err := b.LastOperation(ctx, key, "")
-			return err
-		},
-		"Status": func(ctx context.Context, d *desk, b *broker.Broker) error {
-			_, err := b.Operation(ctx, d.caller(true), token.String())
-			return err
-		},
-		"Cancel": func(ctx context.Context, d *desk, b *broker.Broker) error {
-			_, _, err := b.Cancel(ctx, d.caller(true), token.String())
+	ctx, token := t.Context(), lifecycle.Token{Operation: "operation-000000000001", Key: sourceKey}.String()
+	for name, ask := range map[string]func(d *desk) error{
+		"Instance": func(d *desk) error { return expect.Err(d.Instance(ctx, d.caller(true), "i")) },
+		"Binding":  func(d *desk) error { return expect.Err(d.Binding(ctx, d.caller(true), "i", "b")) },
+		"Poll":     func(d *desk) error { return expect.Err(d.LastOperation(ctx, sourceKey, "")) },
+		"Status":   func(d *desk) error { return expect.Err(d.Operation(ctx, d.caller(true), token)) },
+		"Cancel": func(d *desk) error {
+			_, _, err := d.Cancel(ctx, d.caller(true), token)
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t)
-				o := d.Options
-				o.Records = ledger.New(&stuck{Store: d.store}, d.id)
-				expect.Fails(t, "the error", context.DeadlineExceeded, ask(t.Context(), d, broker.New(o)))
-			})
+			d := newDesk(t)
+			d.slowed(&stuck{})
+			expect.Fails(t, "the error", context.DeadlineExceeded, ask(d))
 		})
 	}
 }
@@ -230,40 +202,25 @@ func TestADeletionThatEndsLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			q := broker.ProvisionRequest{
-				Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
-			}
-			expect.Get(d.Provision(t.Context(), q))(t)
+			expect.Get(d.put("sync", d.caller(false), ""))(t)
 			records := &late{Records: d.records}
 			d.finishing = func() { records.waited = true } // and it still runs
 			records.change = func() {
-				i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-				expect.OK(t, err)
-				d.settle(i.Token())
+				d.settle(d.instance().Token())
 				if tc.reused {
-					q.Caller, q.PlanID = d.caller(true), d.ids["async"]
-					if r, err := d.Provision(t.Context(), q); err != nil || r.Effect != broker.Accepted {
-						t.Errorf("%+v %v", r, err)
-					}
+					d.gives(broker.Accepted, "the next instance")(d.put("async", d.caller(true), ""))
 				}
 			}
-			o := d.Options
-			o.Records = records
-			r, err := broker.New(o).Delete(t.Context(), broker.DeleteRequest{
+			d.Records = records
+			r, err := d.Delete(t.Context(), broker.DeleteRequest{
 				Caller: d.caller(tc.permitted), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
 			})
 			if !tc.permitted {
-				if reason(err) != lifecycle.OperationFailed {
-					t.Errorf("%+v %v", r, err)
-				}
-				if r, err = d.delete(d.caller(false)); reason(err) != lifecycle.Gone {
-					t.Errorf("%s: %+v %v", tc.reason, r, err)
-				}
+				refused(t, lifecycle.OperationFailed, err, "the deletion")
+				refused(t, lifecycle.Gone, expect.Err(d.delete(d.caller(false))), "%s", tc.reason)
 				return
 			}
-			if err != nil || r.Effect != broker.Accepted {
-				t.Fatalf("%s: %+v %v", tc.reason, r, err)
-			}
+			d.gives(broker.Accepted, tc.reason)(r, err)
 			refused(t, lifecycle.Gone, expect.Err(d.LastOperation(t.Context(), r.Token.Key, r.Token.String())), "%s", tc.reason)
 		})
 	}

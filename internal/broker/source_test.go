@@ -1,10 +1,7 @@
 package broker_test
 
 import (
-	"encoding/json"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -12,13 +9,12 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-var sourceKey, restoredKey = lifecycle.Key{Platform: "p", Instance: "i"}, lifecycle.Key{Platform: "p", Instance: "r"}
+var restoredKey = lifecycle.Key{Platform: "p", Instance: "r"}
 
 // restore is a request for "r" to be restored from "i".
 func (d *desk) restore(change func(*broker.ProvisionRequest)) (broker.Result, error) {
-	q := broker.ProvisionRequest{Caller: d.caller(false), InstanceID: "r", ServiceID: d.ids["demo"],
-		PlanID: d.ids["restorable"], OrganizationGUID: "o", SpaceGUID: "s",
-		Parameters: json.RawMessage(`{"restore_from":"i"}`)}
+	q := d.order("restorable", d.caller(false))
+	q.InstanceID, q.Parameters = "r", raw(`{"restore_from":"i"}`)
 	if change != nil {
 		change(&q)
 	}
@@ -28,12 +24,9 @@ func (d *desk) restore(change func(*broker.ProvisionRequest)) (broker.Result, er
 // edit changes the record of the source as something else would.
 func (d *desk) edit(change func(*lifecycle.Record)) {
 	d.Helper()
-	r, err := d.records.Record(d.Context(), sourceKey, d.now())
-	if err == nil {
-		change(&r)
-		err = d.records.Commit(d.Context(), ledger.Put(r))
-	}
-	expect.OK(d.T, err)
+	r := d.instance()
+	change(&r)
+	d.commit(ledger.Put(r))
 }
 
 func newSource(t *testing.T) *desk {
@@ -48,25 +41,20 @@ func newSource(t *testing.T) *desk {
 // request is still the same one after the source has gone.
 func TestRestore(t *testing.T) {
 	d := newSource(t)
-	source, err := d.records.Record(t.Context(), sourceKey, d.now())
-	expect.OK(t, err)
-	if r, err := d.restore(nil); err != nil || r.Effect != broker.Created {
-		t.Fatalf("%+v %v", r, err)
-	}
-	r, err := d.records.Record(t.Context(), restoredKey, d.now())
+	source := d.instance()
+	d.gives(broker.Created, "the restore")(d.restore(nil))
+	r := d.record(restoredKey)
 	want := &lifecycle.Source{Instance: "i", Incarnation: source.Incarnation, Operation: source.Operation.ID}
-	if diff := cmp.Diff(want, r.Operation.Source); err != nil || diff != "" || r.Made.Target != source.Made.Target {
-		t.Errorf("%v, target %v: -want +got\n%s", err, r.Made.Target, diff)
-	}
+	expect.Same(t, "the source", want, r.Operation.Source)
+	expect.Same(t, "the target", source.Made.Target, r.Made.Target)
 	expect.Get(d.delete(d.caller(false)))(t)
-	if r, err := d.restore(nil); err != nil || r.Effect != broker.Done {
-		t.Errorf("the request is repeated without the source: %+v %v", r, err)
-	}
+	d.gives(broker.Done, "the request is repeated without the source")(d.restore(nil))
 	for given, reasonWanted := range map[string]lifecycle.Reason{
-		`{"restore_from":"i"}`: -1, `{"a":1}`: -1, `{"restore_from":"x"}`: lifecycle.BadRequest, `{"restore_from":null}`: lifecycle.BadRequest,
+		`{"restore_from":"i"}`: -1, `{"a":1}`: -1,
+		`{"restore_from":"x"}`: lifecycle.BadRequest, `{"restore_from":null}`: lifecycle.BadRequest,
 	} {
 		_, err := d.Update(t.Context(), broker.UpdateRequest{
-			Caller: d.caller(false), InstanceID: "r", ServiceID: d.ids["demo"], Parameters: json.RawMessage(given),
+			Caller: d.caller(false), InstanceID: "r", ServiceID: d.ids["demo"], Parameters: raw(given),
 		})
 		if reason(err) != reasonWanted {
 			t.Errorf("an update with %s: %v", given, err)
@@ -78,7 +66,7 @@ func TestRestore(t *testing.T) {
 // developer learns nothing about another space.
 func TestWhatIsNoSource(t *testing.T) {
 	names := func(value string) func(*broker.ProvisionRequest) {
-		return func(q *broker.ProvisionRequest) { q.Parameters = json.RawMessage(`{"restore_from":` + value + `}`) }
+		return func(q *broker.ProvisionRequest) { q.Parameters = raw(`{"restore_from":` + value + `}`) }
 	}
 	state := func(s lifecycle.State) func(*lifecycle.Record) { return func(r *lifecycle.Record) { r.State = s } }
 	cases := map[string]struct {
@@ -114,10 +102,8 @@ func TestWhatIsNoSource(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			for _, platform := range []string{"p", "other"} {
-				r, err := d.records.Record(t.Context(), lifecycle.Key{Platform: platform, Instance: "r"}, d.now())
-				if err != nil || r.Version != 0 {
-					t.Errorf("a refusal left a record: %v", err)
-				}
+				r := d.record(lifecycle.Key{Platform: platform, Instance: "r"})
+				expect.Same(t, "the record of what was refused", int64(0), r.Version)
 			}
 		})
 	}

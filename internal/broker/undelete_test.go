@@ -1,11 +1,8 @@
 package broker_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -20,12 +17,11 @@ import (
 func TestWhoMayHaveWhatIsKept(t *testing.T) {
 	keep := func(t *testing.T, change func(*lifecycle.Record)) (*desk, lifecycle.Record) {
 		d := newDesk(t)
-		sealed, err := d.Vault.Seal(t.Context(), vault.Label{Key: sourceKey, Member: vault.State}, []byte("state"))
-		expect.OK(t, err)
+		sealed := expect.Get(d.Vault.Seal(t.Context(), vault.Label{Key: sourceKey, Member: vault.State}, []byte("state")))(t)
 		r := lifecycle.Record{
 			Key: sourceKey.Former("first"), State: lifecycle.Quarantined, Incarnation: "first", Provider: "demo",
 			Attributes: lifecycle.Attributes{
-				ServiceID: d.ids["demo"], OrganizationGUID: "o", SpaceGUID: "s", Context: json.RawMessage(`{"namespace":"n"}`)},
+				ServiceID: d.ids["demo"], OrganizationGUID: "o", SpaceGUID: "s", Context: raw(`{"namespace":"n"}`)},
 			Made:   lifecycle.Made{Broker: "b", Target: lifecycle.Target{Name: "east", Identity: "account"}, State: sealed},
 			Leases: []lifecycle.Lease{{Holder: "late", Operation: "deletion", Until: d.now().Add(time.Minute), TimedOut: true}},
 			Kept:   &lifecycle.Kept{Since: d.now(), Until: d.now().Add(time.Hour), Freed: d.now()},
@@ -34,24 +30,19 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 		if change != nil {
 			change(&r)
 		}
-		expect.OK(t, d.records.Commit(t.Context(), ledger.Put(r)))
-		return d, r
+		d.commit(ledger.Put(r))
+		return d, d.record(r.Key)
 	}
 	ask := func(d *desk, handle string, change func(*broker.ProvisionRequest)) error {
-		_, err := d.restore(func(q *broker.ProvisionRequest) {
-			raw, _ := json.Marshal(map[string]string{"restore_from": handle})
-			q.Parameters = raw
-			if change != nil {
+		return expect.Err(d.restore(func(q *broker.ProvisionRequest) {
+			if q.Parameters = raw(`{"restore_from":"` + handle + `"}`); change != nil {
 				change(q)
 			}
-		})
-		return err
+		}))
 	}
 	d, _ := keep(t, nil)
 	refusal := ask(d, "nothing@first", nil)
-	if reason(refusal) != lifecycle.BadRequest {
-		t.Fatalf("what there is not: %v", refusal)
-	}
+	refused(t, lifecycle.BadRequest, refusal, "what there is not")
 	for name, tc := range map[string]struct {
 		record func(*lifecycle.Record)
 		asks   func(*broker.ProvisionRequest)
@@ -59,7 +50,7 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 	}{
 		"OtherSpace":        {nil, func(q *broker.ProvisionRequest) { q.SpaceGUID = "s2" }, ""},
 		"OtherOrganization": {nil, func(q *broker.ProvisionRequest) { q.OrganizationGUID = "o2" }, ""},
-		"OtherNamespace":    {nil, func(q *broker.ProvisionRequest) { q.Context = json.RawMessage(`{"namespace":"n2"}`) }, ""},
+		"OtherNamespace":    {nil, func(q *broker.ProvisionRequest) { q.Context = raw(`{"namespace":"n2"}`) }, ""},
 		"OtherPlatform":     {nil, func(q *broker.ProvisionRequest) { q.Platform = "p2" }, ""},
 		"OtherLife":         {nil, nil, "i@second"},
 		"NoLife":            {nil, nil, "i@"},
@@ -80,39 +71,26 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 			if reason(err) != lifecycle.BadRequest || err.Error() != refusal.Error() {
 				t.Errorf("answered %v, want %v", err, refusal)
 			}
-			got, err := d.records.Record(t.Context(), r.Key, d.now())
-			r.Version = 1
-			if diff := cmp.Diff(r, got); err != nil || diff != "" {
-				t.Errorf("a refusal changed what is kept: %v -want +got:\n%s", err, diff)
-			}
+			expect.Same(t, "what is kept, after a refusal", r, d.record(r.Key))
 		})
 	}
 	d, r := keep(t, nil)
 	expect.Get(d.restore(func(q *broker.ProvisionRequest) {
-		q.Parameters, q.AcceptsIncomplete = json.RawMessage(`{"restore_from":"i@first"}`), true
+		q.Parameters, q.AcceptsIncomplete = raw(`{"restore_from":"i@first"}`), true
 	}))(t)
-
-	i, err := d.records.Record(t.Context(), restoredKey, d.now())
-	expect.OK(t, err)
+	i := d.record(restoredKey)
 	state, err := d.Vault.Open(t.Context(), vault.Label{Key: restoredKey, Member: vault.State}, i.Made.State)
 	if err != nil || string(state) != "state" {
 		t.Errorf("its state is %q %v", state, err)
 	}
 	i.Made.State = nil
 	origin := lifecycle.Origin{Instance: "i", Incarnation: "first"}
-	same(t, "where it is made", lifecycle.Made{Broker: "b", Target: r.Made.Target, Origin: origin}, i.Made)
-	same(t, "made of", &lifecycle.Undeletion{Instance: "i", Incarnation: "first", Until: r.Kept.Until,
+	expect.Same(t, "where it is made", lifecycle.Made{Broker: "b", Target: r.Made.Target, Origin: origin}, i.Made)
+	expect.Same(t, "made of", &lifecycle.Undeletion{Instance: "i", Incarnation: "first", Until: r.Kept.Until,
 		Freed: r.Kept.Freed}, i.Undeletes)
-	same(t, "the leases", r.Leases, i.Leases)
+	expect.Same(t, "the leases", r.Leases, i.Leases)
 	if i.Operation.Source != nil {
 		t.Errorf("it is restored from %+v", i.Operation.Source)
 	}
-	if left, err := d.records.Record(t.Context(), r.Key, d.now()); err != nil || left.Version != 0 {
-		t.Errorf("what was kept is still on record: %+v %v", left, err)
-	}
-}
-
-func same[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	expect.Same(t, what, want, got)
+	expect.Same(t, "the record of what was kept", int64(0), d.record(r.Key).Version)
 }

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -22,10 +21,7 @@ type version struct{ maintenance, snapshot string }
 func (v versioned) Plan(service, plan string) (catalog.Offering, catalog.Plan, bool) {
 	offering, found, ok := v.Catalog.Plan(service, plan)
 	if is, there := v.plans[plan]; there {
-		found.Snapshot, found.MaintenanceInfo = nil, nil
-		if is.snapshot != "" {
-			found.Snapshot = json.RawMessage(is.snapshot)
-		}
+		found.Snapshot, found.MaintenanceInfo = raw(is.snapshot), nil
 		if is.maintenance != "" {
 			found.MaintenanceInfo = &catalog.MaintenanceInfo{Version: is.maintenance}
 		}
@@ -45,22 +41,12 @@ func (d *desk) means(plan string, is version) {
 type patch struct{ plan, parameters, maintenance string }
 
 func (d *desk) patch(p patch) error {
-	q := broker.UpdateRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[p.plan]}
-	if p.parameters != "" {
-		q.Parameters = json.RawMessage(p.parameters)
-	}
+	q := broker.UpdateRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[p.plan],
+		Parameters: raw(p.parameters)}
 	if p.maintenance != "" {
 		q.MaintenanceVersion = &p.maintenance
 	}
-	_, err := d.Update(d.Context(), q)
-	return err
-}
-
-func (d *desk) instance() lifecycle.Record {
-	d.Helper()
-	i, err := d.records.Record(d.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-	expect.OK(d.T, err)
-	return i
+	return expect.Err(d.Update(d.Context(), q))
 }
 
 const (
@@ -148,9 +134,7 @@ func TestUpdatesKeepTheInstancesOwnVersion(t *testing.T) {
 		if step.patch.plan != "" {
 			d.means(step.patch.plan, step.want)
 		}
-		if err := d.patch(step.patch); err != nil {
-			t.Errorf("%+v: %v", step.patch, err)
-		}
+		expect.OK(t, d.patch(step.patch), step.patch)
 		if a := d.instance().Attributes; string(a.Snapshot) != step.want.snapshot || a.MaintenanceVersion != step.want.maintenance {
 			t.Errorf("after %+v it is at %q and means %s", step.patch, a.MaintenanceVersion, a.Snapshot)
 		}
@@ -163,9 +147,7 @@ func TestUpdatesOfWhatHasNoSnapshot(t *testing.T) {
 	d.means("maintenance", version{"1.0.0", ""})
 	expect.Get(d.put("maintenance", d.caller(false), `{"b":1}`))(t)
 	d.means("maintenance", version{"1.0.0", oldPlan})
-	if err := d.patch(patch{parameters: `{"a":2}`}); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, d.patch(patch{parameters: `{"a":2}`}))
 	expect.Same(t, "it means", oldPlan, string(d.instance().Attributes.Snapshot))
 }
 
@@ -175,15 +157,7 @@ func TestPendingUpgradesBlockNoBinding(t *testing.T) {
 	d.means("maintenance", version{"1.0.0", oldPlan})
 	expect.Get(d.put("maintenance", d.caller(false), ""))(t)
 	d.means("maintenance", version{"2.0.0", otherShape})
-	c := d.caller(false)
-	if r, err := d.bind("i", "b", "maintenance", c); err != nil || r.Effect != broker.Created {
-		t.Errorf("bind: %v %v", r.Effect, err)
-	}
-	q := broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"], PlanID: d.ids["maintenance"]}
-	if r, err := d.Delete(t.Context(), q); err != nil || r.Effect != broker.Done {
-		t.Errorf("unbind: %+v %v", r, err)
-	}
-	if r, err := d.delete(c); err != nil || r.Effect != broker.Done {
-		t.Errorf("deprovision: %+v %v", r, err)
-	}
+	d.gives(broker.Created, "bind")(d.bind("i", "b", "maintenance", d.caller(false)))
+	d.gives(broker.Done, "unbind")(d.unbind("b", d.caller(false)))
+	d.gives(broker.Done, "deprovision")(d.delete(d.caller(false)))
 }
