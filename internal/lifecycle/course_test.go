@@ -21,6 +21,8 @@ func inCourseOf(kind lifecycle.Kind, id string, leases ...lifecycle.Lease) lifec
 	}
 }
 
+type leases = []lifecycle.Lease
+
 func lease(holder, operation string, taken, until int) lifecycle.Lease {
 	return lifecycle.Lease{Holder: holder, Operation: operation, Taken: sec(taken), Until: sec(until)}
 }
@@ -49,132 +51,109 @@ func TestLeasesOfOthers(t *testing.T) {
 	const now = 100
 	tests := map[string]struct {
 		reason string
-		leases []lifecycle.Lease
+		leases leases
 		wary   bool
 		lives  map[string]lifecycle.Life // nil is a process that does not know
 		want   want
 	}{
 		"None": {reason: "nobody calls the cloud"},
 		"Own": {reason: "two steps of one operation must not both ask for a secret",
-			leases: []lifecycle.Lease{lease("a", "mine", 50, 200)}, want: want{Busy: 200}},
+			leases: leases{lease("a", "mine", 50, 200)}, want: want{Busy: 200}},
 		"OwnGivenUp": {reason: "a step that saw its own call time out keeps only others waiting",
-			leases: []lifecycle.Lease{timedOut(lease("a", "mine", 50, 200))}},
-		"GivenUp": {reason: "its call may still land", leases: []lifecycle.Lease{timedOut(lease("a", "other", 50, 200))},
+			leases: leases{timedOut(lease("a", "mine", 50, 200))}},
+		"GivenUp": {reason: "its call may still land", leases: leases{timedOut(lease("a", "other", 50, 200))},
 			want: want{Busy: 200}},
-		"GivenUpLost": {reason: "and may have landed after that", leases: []lifecycle.Lease{timedOut(lease("a", "other", 0, 50))},
+		"GivenUpLost": {reason: "and may have landed after that", leases: leases{timedOut(lease("a", "other", 0, 50))},
 			want: want{Unsure: true}},
-		"OwnLost": {reason: "nor is it troubled by one that was lost", leases: []lifecycle.Lease{lease("a", "mine", 0, 50)}},
-		"Other": {reason: "a step of another operation may be calling", leases: []lifecycle.Lease{lease("a", "other", 50, 200)},
+		"OwnLost": {reason: "nor is it troubled by one that was lost", leases: leases{lease("a", "mine", 0, 50)}},
+		"Other": {reason: "a step of another operation may be calling", leases: leases{lease("a", "other", 50, 200)},
 			want: want{Busy: 200}},
 		"Longest": {reason: "the longest of them counts",
-			leases: []lifecycle.Lease{lease("a", "other", 50, 150), lease("b", "other", 50, 200), lease("c", "third", 60, 180)},
+			leases: leases{lease("a", "other", 50, 150), lease("b", "other", 50, 200), lease("c", "third", 60, 180)},
 			want:   want{Busy: 200}},
 		"OwnIsLater": {reason: "the longest of both counts",
-			leases: []lifecycle.Lease{lease("a", "other", 50, 150), lease("b", "mine", 50, 200)}, want: want{Busy: 200}},
-		"Lost": {reason: "it ran out and was not given up", leases: []lifecycle.Lease{lease("a", "other", 0, 50)},
+			leases: leases{lease("a", "other", 50, 150), lease("b", "mine", 50, 200)}, want: want{Busy: 200}},
+		"Lost": {reason: "it ran out and was not given up", leases: leases{lease("a", "other", 0, 50)},
 			want: want{Unsure: true}},
-		"JustLost": {reason: "it has run out when its time has come", leases: []lifecycle.Lease{lease("a", "other", 0, now)},
+		"JustLost": {reason: "it has run out when its time has come", leases: leases{lease("a", "other", 0, now)},
 			want: want{Unsure: true}},
-		"NearlyLost": {reason: "and not before", leases: []lifecycle.Lease{lease("a", "other", 0, now+1)}, want: want{Busy: now + 1}},
+		"NearlyLost": {reason: "and not before", leases: leases{lease("a", "other", 0, now+1)}, want: want{Busy: now + 1}},
 		"Both": {reason: "one is lost, one is calling",
-			leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 0, 200)}, want: want{Busy: 200, Unsure: true}},
+			leases: leases{lease("a", "other", 0, 50), lease("b", "other", 0, 200)}, want: want{Busy: 200, Unsure: true}},
 		"Wary":       {reason: "one was lost before", wary: true, want: want{Unsure: true}},
-		"DeadCaller": {reason: "whoever took it is known to be dead", leases: []lifecycle.Lease{lease("a", "other", 49, 200)}, lives: dead},
-		"DeadLost":   {reason: "so it is when it ran out", leases: []lifecycle.Lease{lease("a", "other", 49, 60)}, lives: dead},
-		"DeadAhead": {reason: "also if the clock was ahead when it was taken", leases: []lifecycle.Lease{lease("a", "other", 5000, 6000)},
+		"DeadCaller": {reason: "whoever took it is known to be dead", leases: leases{lease("a", "other", 49, 200)}, lives: dead},
+		"DeadLost":   {reason: "so it is when it ran out", leases: leases{lease("a", "other", 49, 60)}, lives: dead},
+		"DeadAhead": {reason: "also if the clock was ahead when it was taken", leases: leases{lease("a", "other", 5000, 6000)},
 			lives: dead},
 		"Restarted": {reason: "what is taken since then counts",
-			leases: []lifecycle.Lease{lease("a", "other", 49, 300), lease("b", "other", 50, 200)},
+			leases: leases{lease("a", "other", 49, 300), lease("b", "other", 50, 200)},
 			lives:  map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Alive}, want: want{Busy: 200}},
 		"Slept": {reason: "the machine slept: the step lives although its lease has run out",
-			leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, lives: alive, want: want{Busy: now + 1}},
-		"OwnSlept": {reason: "so does one of its own operation", leases: []lifecycle.Lease{lease("a", "mine", 0, 50)}, lives: alive,
+			leases: leases{lease("a", "other", 0, 50)}, lives: alive, want: want{Busy: now + 1}},
+		"OwnSlept": {reason: "so does one of its own operation", leases: leases{lease("a", "mine", 0, 50)}, lives: alive,
 			want: want{Busy: now + 1}},
-		"OwnDead": {reason: "the process that took it has gone", leases: []lifecycle.Lease{lease("a", "mine", 50, 200)}, lives: dead},
+		"OwnDead": {reason: "the process that took it has gone", leases: leases{lease("a", "mine", 50, 200)}, lives: dead},
 		"Ended": {reason: "it ended without an answer: its call may land until then",
-			leases: []lifecycle.Lease{lease("a", "other", 50, 200)}, lives: ended, want: want{Busy: 200}},
-		"EndedLost": {reason: "and may have landed after that", leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, lives: ended,
+			leases: leases{lease("a", "other", 50, 200)}, lives: ended, want: want{Busy: 200}},
+		"EndedLost": {reason: "and may have landed after that", leases: leases{lease("a", "other", 0, 50)}, lives: ended,
 			want: want{Unsure: true}},
 		"DeadWary": {reason: "what was lost before the restart stays known", wary: true, lives: dead, want: want{Unsure: true}},
 	}
 	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := inCourseOf(lifecycle.Deprovision, "mine", tc.leases...)
-			c.Wary = tc.wary
-			before := deepCopy(c)
-			got := want{Unsure: c.Unsure("mine", sec(now), witness(tc.lives))}
-			if until := c.Busy("mine", sec(now), witness(tc.lives)); !until.IsZero() {
-				got.Busy = int(until.Sub(epoch) / time.Second)
-			}
-			same(t, tc.reason, tc.want, got)
-			same(t, "asking changes nothing", before, c)
-		})
+		c := inCourseOf(lifecycle.Deprovision, "mine", tc.leases...)
+		c.Wary = tc.wary
+		before := deepCopy(c)
+		got := want{Unsure: c.Unsure("mine", sec(now), witness(tc.lives))}
+		if until := c.Busy("mine", sec(now), witness(tc.lives)); !until.IsZero() {
+			got.Busy = int(until.Sub(epoch) / time.Second)
+		}
+		same(t, name+": "+tc.reason, tc.want, got)
+		same(t, name+": asking changes nothing", before, c)
 	}
 }
 
 func TestLeased(t *testing.T) {
-	mine := lease("mine", "op", 100, 200)
-	tests := map[string]struct {
+	a, b, lost := lease("a", "other", 50, 150), lease("b", "other", 50, 150), lease("a", "other", 0, 50)
+	ownLost := lease("a", "op", 0, 50)
+	for name, tc := range map[string]struct {
 		reason string
 		kind   lifecycle.Kind
-		leases []lifecycle.Lease
-		wary   bool
-		due    int
+		leases leases
 		lives  map[string]lifecycle.Life
-		want   func(*lifecycle.Record)
+		kept   leases // beside the new one
+		wary   bool   // afterwards
 	}{
-		"First": {reason: "the record is due when the lease has run out, so that somebody looks if nobody gives it up",
-			kind: lifecycle.Provision, due: 160,
-			want: func(c *lifecycle.Record) { c.Leases, c.Due = []lifecycle.Lease{mine}, sec(200) }},
-		"DueLater": {reason: "the due time is rewritten only when it would pass before", kind: lifecycle.Provision, due: 200,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
-		"TwoSteps": {reason: "two steps of one operation have a lease each", kind: lifecycle.Provision,
-			leases: []lifecycle.Lease{lease("a", "op", 50, 150)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "op", 50, 150), mine} }},
-		"OtherRuns": {reason: "what still counts is kept", kind: lifecycle.Deprovision,
-			leases: []lifecycle.Lease{lease("a", "other", 50, 150)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 50, 150), mine} }},
-		"OtherLost": {reason: "a lost lease is dropped, and what it leaves unsure is kept", kind: lifecycle.Deprovision,
-			leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 50, 150)}, due: 300,
-			want: func(c *lifecycle.Record) {
-				c.Leases, c.Wary = []lifecycle.Lease{lease("b", "other", 50, 150), mine}, true
-			}},
-		"OwnLost": {reason: "a lost call of the operation itself is for the deletion to know that overtakes it",
-			kind: lifecycle.Provision, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true }},
-		"OwnLostUpdating": {reason: "an update's call may make something as well", kind: lifecycle.Update,
-			leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true }},
-		"OwnLostBinding": {reason: "so may a bind's", kind: lifecycle.Bind,
-			leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true }},
-		"OwnLostDeleting": {reason: "a lost call that deletes leaves nothing behind", kind: lifecycle.Deprovision,
-			leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
-		"OwnLostUnbinding": {reason: "nor does one that unbinds", kind: lifecycle.Unbind,
-			leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
-		"Slept": {reason: "the lease of a step that lives is kept although it has run out", kind: lifecycle.Deprovision,
-			leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, due: 300,
-			lives: map[string]lifecycle.Life{"a": lifecycle.Alive},
-			want:  func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 0, 50), mine} }},
-		"Dead": {reason: "what was taken before the restart is dropped without a trace", kind: lifecycle.Deprovision,
-			leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300,
-			lives: map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Dead},
-			want:  func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
-		"StaysWary": {reason: "once wary, it stays so", kind: lifecycle.Deprovision, wary: true, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := inCourseOf(tc.kind, "op", tc.leases...)
-			c.Wary, c.Due = tc.wary, sec(tc.due)
-			before := deepCopy(c)
-			got := c.Leased("mine", sec(100), sec(200), witness(tc.lives))
-			same(t, "the record it was made from", before, c)
-			tc.want(&before)
-			same(t, tc.reason, before, got)
-		})
+		"First": {"nobody calls the cloud", lifecycle.Provision, nil, nil, nil, false},
+		"TwoSteps": {"two steps of one operation have a lease each", lifecycle.Provision, leases{lease("a", "op", 50, 150)}, nil,
+			leases{lease("a", "op", 50, 150)}, false},
+		"OtherRuns": {"what still counts is kept", lifecycle.Deprovision, leases{a}, nil, leases{a}, false},
+		"OtherLost": {"a lost lease is dropped, and what it leaves unsure is kept", lifecycle.Deprovision, leases{lost, b}, nil,
+			leases{b}, true},
+		"OwnLost": {"a lost call of the operation itself is for the deletion to know that overtakes it", lifecycle.Provision,
+			leases{ownLost}, nil, nil, true},
+		"OwnLostUpdating":  {"an update's call may make something as well", lifecycle.Update, leases{ownLost}, nil, nil, true},
+		"OwnLostBinding":   {"so may a bind's", lifecycle.Bind, leases{ownLost}, nil, nil, true},
+		"OwnLostDeleting":  {"a lost call that deletes leaves nothing", lifecycle.Deprovision, leases{ownLost}, nil, nil, false},
+		"OwnLostUnbinding": {"nor does one that unbinds", lifecycle.Unbind, leases{ownLost}, nil, nil, false},
+		"Slept": {"the lease of a step that lives is kept although it has run out", lifecycle.Deprovision, leases{lost},
+			map[string]lifecycle.Life{"a": lifecycle.Alive}, leases{lost}, false},
+		"Dead": {"what was taken before the restart is dropped without a trace", lifecycle.Deprovision,
+			leases{lease("a", "other", 49, 60), lease("b", "other", 49, 150)},
+			map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Dead}, nil, false},
+	} {
+		// The due time is rewritten only when it would pass before the lease: somebody looks if nobody gives it up.
+		for due, want := range map[int]int{160: 200, 200: 200, 300: 300} {
+			for _, wary := range []bool{false, true} { // once wary, it stays so
+				c := inCourseOf(tc.kind, "op", tc.leases...)
+				c.Wary, c.Due = wary, sec(due)
+				before := deepCopy(c)
+				got := c.Leased("mine", sec(100), sec(200), witness(tc.lives))
+				same(t, name+": the record it was made from", before, c)
+				before.Leases, before.Wary = append(tc.kept, lease("mine", "op", 100, 200)), wary || tc.wary
+				before.Due = sec(want)
+				same(t, name+": "+tc.reason, before, got)
+			}
+		}
 	}
 }
 
@@ -184,34 +163,28 @@ func TestReleased(t *testing.T) {
 	other := lease("c", "other", 0, 100)
 	tests := map[string]struct {
 		reason string
-		leases []lifecycle.Lease
+		leases leases
 		holder string
 		held   bool
-		want   []lifecycle.Lease
+		want   leases
 	}{
-		"Only":     {"it was the only one", []lifecycle.Lease{a}, "a", true, nil},
-		"OneOfTwo": {"the other step of the same operation keeps its own", []lifecycle.Lease{a, b}, "a", true, []lifecycle.Lease{b}},
-		"Fenced":   {"a step that was overtaken gives its own up as well", []lifecycle.Lease{other, a}, "c", true, []lifecycle.Lease{a}},
-		"Dropped":  {"it has run out and was dropped", []lifecycle.Lease{b}, "a", false, []lifecycle.Lease{b}},
+		"Only":     {"it was the only one", leases{a}, "a", true, nil},
+		"OneOfTwo": {"the other step of the same operation keeps its own", leases{a, b}, "a", true, leases{b}},
+		"Fenced":   {"a step that was overtaken gives its own up as well", leases{other, a}, "c", true, leases{a}},
+		"Dropped":  {"it has run out and was dropped", leases{b}, "a", false, leases{b}},
 		"None":     {"there is none", nil, "a", false, nil},
-		"Nobody":   {"a step that took no lease has none to give up", []lifecycle.Lease{a}, "", false, []lifecycle.Lease{a}},
+		"Nobody":   {"a step that took no lease has none to give up", leases{a}, "", false, leases{a}},
 	}
 	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := inCourseOf(lifecycle.Provision, "op", tc.leases...)
-			c.Wary, c.AbsentSince = true, sec(5)
-			before := deepCopy(c)
-			if c.Holds(tc.holder) != tc.held {
-				t.Errorf("%s: holds %v", tc.reason, !tc.held)
-			}
-			got := c.Released(tc.holder)
-			same(t, "the record it was made from", before, c)
-			before.Leases = tc.want
-			same(t, tc.reason, before, got)
-			if got.Holds(tc.holder) {
-				t.Error("it still holds it")
-			}
-		})
+		c := inCourseOf(lifecycle.Provision, "op", tc.leases...)
+		c.Wary, c.AbsentSince = true, sec(5)
+		before := deepCopy(c)
+		got := c.Released(tc.holder)
+		same(t, name+": the record it was made from", before, c)
+		before.Leases = tc.want
+		same(t, name+": "+tc.reason, before, got)
+		expect.Same(t, name+": it holds it", tc.held, c.Holds(tc.holder))
+		expect.Same(t, name+": it holds it still", false, got.Holds(tc.holder))
 	}
 }
 
@@ -220,9 +193,7 @@ func TestReleased(t *testing.T) {
 func TestOvertaking(t *testing.T) {
 	created := instances.after(t, lifecycle.BeginCreate)
 	created = created.Leased("create", sec(0), sec(120), nil)
-	overtaken, _, err := created.BeginDelete(start("delete", sec(10)))
-	expect.OK(t, err)
-	c := overtaken
+	c := expect.Get(first(created.BeginDelete(start("delete", sec(10)))))(t)
 	if until := c.Busy("delete", sec(10), nil); !until.Equal(sec(120)) {
 		t.Fatalf("the deletion waits until %v, want %v", until, sec(120))
 	}
@@ -261,10 +232,11 @@ func TestOvertaking(t *testing.T) {
 		}
 	})
 	t.Run("LostButDead", func(t *testing.T) {
-		if until := c.Busy("delete", sec(20), witness(map[string]lifecycle.Life{"create": lifecycle.Dead})); !until.IsZero() {
+		dead := witness(map[string]lifecycle.Life{"create": lifecycle.Dead})
+		if until := c.Busy("delete", sec(20), dead); !until.IsZero() {
 			t.Errorf("it waits for the dead until %v", until)
 		}
-		if _, proven := c.AbsenceSeen("delete", sec(20), witness(map[string]lifecycle.Life{"create": lifecycle.Dead})); !proven {
+		if _, proven := c.AbsenceSeen("delete", sec(20), dead); !proven {
 			t.Error("a call of the dead is distrusted")
 		}
 	})
@@ -276,24 +248,17 @@ func TestOvertaking(t *testing.T) {
 	})
 	t.Run("LostBeforeItWasDrivenAgain", func(t *testing.T) {
 		// The creation's next step has dropped the lease before it is overtaken.
-		again := created
-		again = again.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), nil).Released("create-2")
-		overtaken, _, err := again.BeginDelete(start("delete", sec(125)))
-		expect.OK(t, err)
+		again := created.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), nil).Released("create-2")
+		overtaken := expect.Get(first(again.BeginDelete(start("delete", sec(125)))))(t)
 		if _, proven := overtaken.AbsenceSeen("delete", sec(126), nil); proven {
 			t.Error("one look proved the absence although a call was lost")
 		}
 	})
 	t.Run("NextDeletion", func(t *testing.T) {
 		// An absence that a deletion saw before it failed proves nothing to the next deletion.
-		i := overtaken
-		i = i.Leased("delete", sec(120), sec(240), nil)
-		i, _ = i.AbsenceSeen("delete", sec(125), nil)
-		i = i.Released("delete")
-		failed, err := i.Fail(sec(130), lifecycle.Overdue())
-		expect.OK(t, err)
-		next, _, err := failed.BeginDelete(start("delete-2", sec(600)))
-		expect.OK(t, err)
+		seen, _ := c.Leased("delete", sec(120), sec(240), nil).AbsenceSeen("delete", sec(125), nil)
+		failed := expect.Get(seen.Released("delete").Fail(sec(130), lifecycle.Overdue()))(t)
+		next := expect.Get(first(failed.BeginDelete(start("delete-2", sec(600)))))(t)
 		if !next.AbsentSince.IsZero() || !next.Wary {
 			t.Errorf("the next deletion begins with %+v", next)
 		}
@@ -305,22 +270,19 @@ func TestOvertaking(t *testing.T) {
 
 func TestCurrent(t *testing.T) {
 	c := inCourseOf(lifecycle.Provision, "op")
-	tests := map[string]struct {
+	for _, tc := range []struct {
 		reason    string
 		operation string
 		attempt   int
 		want      bool
 	}{
-		"Current":        {"it is", "op", 1, true},
-		"OtherOperation": {"CONC-09: it was overtaken", "other", 1, false},
-		"Older":          {"another execution drives it", "op", 0, false},
-		"Later":          {"one that was never begun", "op", 2, false},
-		"Nothing":        {"there is no such operation", "", 0, false},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			expect.Same(t, fmt.Sprintf("%s: current", tc.reason), tc.want, c.Current(tc.operation, tc.attempt))
-		})
+		{"it is", "op", 1, true},
+		{"CONC-09: it was overtaken", "other", 1, false},
+		{"another execution drives it", "op", 0, false},
+		{"one that was never begun", "op", 2, false},
+		{"there is no such operation", "", 0, false},
+	} {
+		expect.Same(t, tc.reason+": current", tc.want, c.Current(tc.operation, tc.attempt))
 	}
 	for _, phase := range []lifecycle.Phase{lifecycle.Succeeded, lifecycle.Failed} {
 		over := deepCopy(c)
@@ -339,82 +301,73 @@ func TestCurrent(t *testing.T) {
 // How looks, faults and attempts are recorded: the due time changes only when
 // it would pass before the next look counts as missed.
 func TestLooks(t *testing.T) {
-	looked := func(now int, l lifecycle.Look) func(lifecycle.Record) lifecycle.Record {
-		return func(c lifecycle.Record) lifecycle.Record { return c.Looked(sec(now), l) }
+	type record = lifecycle.Record
+	looked := func(now int, l lifecycle.Look) func(record) record {
+		return func(c record) record { return c.Looked(sec(now), l) }
 	}
+	faulted := func(c record) record { return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second}) }
 	grace := int(lifecycle.Grace / time.Second)
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
-		before func(*lifecycle.Record)
-		do     func(lifecycle.Record) lifecycle.Record
-		want   func(*lifecycle.Record)
+		before func(c *record, op *lifecycle.Operation)
+		do     func(record) record
+		want   func(c *record, op *lifecycle.Operation)
 	}{
 		"Soon": {reason: "a look that is soon enough costs no rewriting of the index", do: looked(0, lifecycle.Look{}),
-			want: func(c *lifecycle.Record) { c.Operation.Next = sec(0) }},
+			want: func(_ *record, op *lifecycle.Operation) { op.Next = sec(0) }},
 		"DueInTime": {reason: "so does one that is just soon enough",
-			before: func(c *lifecycle.Record) { c.Due = sec(10 + grace) },
+			before: func(c *record, _ *lifecycle.Operation) { c.Due = sec(10 + grace) },
 			do:     looked(0, lifecycle.Look{After: 10 * time.Second}),
-			want:   func(c *lifecycle.Record) { c.Operation.Next = sec(10) }},
+			want:   func(_ *record, op *lifecycle.Operation) { op.Next = sec(10) }},
 		"DueTooSoon": {reason: "one that would be missed moves the due time further than it must, so that it moves seldom",
-			before: func(c *lifecycle.Record) { c.Due = sec(10 + grace).Add(-1) },
+			before: func(c *record, _ *lifecycle.Operation) { c.Due = sec(10 + grace).Add(-1) },
 			do:     looked(0, lifecycle.Look{After: 10 * time.Second}),
-			want:   func(c *lifecycle.Record) { c.Operation.Next, c.Due = sec(10), sec(10+2*grace) }},
+			want:   func(c *record, op *lifecycle.Operation) { op.Next, c.Due = sec(10), sec(10+2*grace) }},
 		"Far": {reason: "a long pause does not count as abandoned", do: looked(30, lifecycle.Look{After: 5 * time.Minute}),
-			want: func(c *lifecycle.Record) { c.Operation.Next, c.Due = sec(330), sec(330+2*grace) }},
+			want: func(c *record, op *lifecycle.Operation) { op.Next, c.Due = sec(330), sec(330+2*grace) }},
 		"Progress": {reason: "LOP-01: what is seen is told, and a good look ends a row of faults",
-			before: func(c *lifecycle.Record) { c.Operation.Faults = 4 },
-			do:     looked(0, lifecycle.Look{Percent: 40, Description: "halfway"}), want: func(c *lifecycle.Record) {
-				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 40, "halfway", 0
-			}},
+			before: func(_ *record, op *lifecycle.Operation) { op.Faults = 4 },
+			do:     looked(0, lifecycle.Look{Percent: 40, Description: "halfway"}),
+			want:   func(_ *record, op *lifecycle.Operation) { op.Percent, op.Description, op.Faults = 40, "halfway", 0 }},
 		"Backwards": {reason: "progress never goes back, and silence leaves what was told",
-			before: func(c *lifecycle.Record) { c.Operation.Percent, c.Operation.Description = 60, "more than half" },
-			do:     looked(0, lifecycle.Look{Percent: 30}), want: func(c *lifecycle.Record) {}},
-		"Negative": {reason: "nor below nothing", do: looked(0, lifecycle.Look{Percent: -5}),
-			want: func(c *lifecycle.Record) {}},
+			before: func(_ *record, op *lifecycle.Operation) { op.Percent, op.Description = 60, "more than half" },
+			do:     looked(0, lifecycle.Look{Percent: 30})},
+		"Negative": {reason: "nor below nothing", do: looked(0, lifecycle.Look{Percent: -5})},
 		"Whole": {reason: "only what has succeeded is whole", do: looked(0, lifecycle.Look{Percent: 250}),
-			want: func(c *lifecycle.Record) { c.Operation.Percent = 99 }},
+			want: func(_ *record, op *lifecycle.Operation) { op.Percent = 99 }},
 		"Fault": {reason: "a fault is counted and never told",
-			before: func(c *lifecycle.Record) {
-				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 60, "more than half", 2
+			before: func(_ *record, op *lifecycle.Operation) {
+				op.Percent, op.Description, op.Faults = 60, "more than half", 2
 			},
-			do: func(c lifecycle.Record) lifecycle.Record {
-				return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second})
-			},
-			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) }},
+			do:   faulted,
+			want: func(c *record, op *lifecycle.Operation) { op.Faults, op.Next, c.Due = 3, sec(3), sec(3+2*grace) }},
 		"FaultAfterTrouble": {reason: "what was said of a trouble goes with it, whatever comes next",
-			before: func(c *lifecycle.Record) {
-				c.Operation.Description, c.Operation.Trouble, c.Operation.Faults = "cannot be used", "unreachable", 2
+			before: func(_ *record, op *lifecycle.Operation) {
+				op.Description, op.Trouble, op.Faults = "cannot be used", "unreachable", 2
 			},
-			do: func(c lifecycle.Record) lifecycle.Record {
-				return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second})
-			},
-			want: func(c *lifecycle.Record) {
-				c.Operation.Description, c.Operation.Trouble, c.Operation.Faults = "", "", 3
-				c.Operation.Next, c.Due = sec(3), sec(3+2*grace)
+			do: faulted,
+			want: func(c *record, op *lifecycle.Operation) {
+				op.Description, op.Trouble, op.Faults, op.Next, c.Due = "", "", 3, sec(3), sec(3+2*grace)
 			}},
 		"FaultInTime": {reason: "nor does a fault rewrite the due time without need",
-			before: func(c *lifecycle.Record) { c.Due = sec(500) },
-			do: func(c lifecycle.Record) lifecycle.Record {
-				return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second})
-			},
-			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next = 1, sec(3) }},
+			before: func(c *record, _ *lifecycle.Operation) { c.Due = sec(500) },
+			do:     faulted, want: func(_ *record, op *lifecycle.Operation) { op.Faults, op.Next = 1, sec(3) }},
 		"Redriven": {reason: "the next attempt begins at once",
-			before: func(c *lifecycle.Record) { c.Operation.Percent, c.Operation.Next = 60, sec(500) },
-			do:     func(c lifecycle.Record) lifecycle.Record { return c.Redriven(sec(400)) },
-			want:   func(c *lifecycle.Record) { c.Operation.Attempt, c.Operation.Next, c.Due = 2, sec(400), sec(400+grace) }},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := inCourseOf(lifecycle.Provision, "op", lease("a", "op", 0, 30))
-			if tc.before != nil {
-				tc.before(&c)
-			}
-			before := deepCopy(c)
-			got := tc.do(c)
-			same(t, "the record it was made from", before, c)
-			tc.want(&before)
-			same(t, tc.reason, before, got)
-		})
+			before: func(_ *record, op *lifecycle.Operation) { op.Percent, op.Next = 60, sec(500) },
+			do:     func(c record) record { return c.Redriven(sec(400)) },
+			want:   func(c *record, op *lifecycle.Operation) { op.Attempt, op.Next, c.Due = 2, sec(400), sec(400+grace) }},
+	} {
+		c := inCourseOf(lifecycle.Provision, "op", lease("a", "op", 0, 30))
+		if tc.before != nil {
+			tc.before(&c, c.Operation)
+		}
+		before := deepCopy(c)
+		got := tc.do(c)
+		same(t, name+": the record it was made from", before, c)
+		if tc.want != nil {
+			tc.want(&before, before.Operation)
+		}
+		same(t, name+": "+tc.reason, before, got)
 	}
 }
 
@@ -425,12 +378,10 @@ func TestWhatHasSettledStays(t *testing.T) {
 		"Succeeded": {ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.Succeeded, Percent: 100, Attempt: 1, Settled: sec(1)},
 		"Failed":    {ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.Failed, Description: "no room", Attempt: 1, Settled: sec(1)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := lifecycle.Record{State: lifecycle.Ready, Operation: op}
-			same(t, "looked", c, c.Looked(sec(5), lifecycle.Look{Percent: 10, Description: "going on", After: time.Hour}))
-			same(t, "faulted", c, c.Faulted(sec(5), lifecycle.Fault{After: time.Hour}))
-			same(t, "redriven", c, c.Redriven(sec(5)))
-		})
+		c := lifecycle.Record{State: lifecycle.Ready, Operation: op}
+		same(t, name+": looked", c, c.Looked(sec(5), lifecycle.Look{Percent: 10, Description: "going on", After: time.Hour}))
+		same(t, name+": faulted", c, c.Faulted(sec(5), lifecycle.Fault{After: time.Hour}))
+		same(t, name+": redriven", c, c.Redriven(sec(5)))
 	}
 }
 

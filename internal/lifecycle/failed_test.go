@@ -3,7 +3,6 @@ package lifecycle_test
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
@@ -24,33 +23,57 @@ func newPair(t *testing.T) *pair {
 }
 
 func (p *pair) start(id string) lifecycle.Start {
-	p.minute++
-	return start(id, at(p.minute))
+	return start(id, at(p.minute+1))
 }
 
-func (p *pair) no(errs ...error) {
-	p.Helper()
-	expect.OK(p, errors.Join(errs...))
-}
-
-// does has one thing be done to both.
+// does is the pair after one thing was done to both.
 func (p *pair) does(do func(lifecycle.Record, machine) (lifecycle.Record, error)) *pair {
 	p.Helper()
 	i, err := do(p.instance, instances)
 	b, err2 := do(p.binding, bindings)
-	p.no(err, err2)
-	p.instance, p.binding = i, b
-	return p
+	expect.OK(p, errors.Join(err, err2))
+	return &pair{p.T, i, b, p.minute + 1}
+}
+
+// both requires what a request comes to, of the instance and of the binding.
+func (p *pair) both(t *testing.T, reason, want string, ask func(lifecycle.Record) (lifecycle.Answer, error)) {
+	t.Helper()
+	for what, r := range map[string]lifecycle.Record{"instance": p.instance, "binding": p.binding} {
+		a, err := ask(r)
+		expect.Same(t, reason+", of the "+what, want, outcome(t, a, err))
+	}
+}
+
+// begins makes both, by requests of that time.
+func (p *pair) begins(now, received time.Time) *pair {
+	p.Helper()
+	s := lifecycle.Start{ID: "creation", Now: now, Received: received, Timeout: time.Hour}
+	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) { return first(r.BeginCreate(s, m.fresh)) })
+}
+
+// isDeleted begins the deletion of both, by requests of that time; zero is the
+// broker's own doing.
+func (p *pair) isDeleted(now, received time.Time) *pair {
+	p.Helper()
+	s := lifecycle.Start{ID: "deletion", Now: now, Received: received, Timeout: time.Hour}
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return first(r.BeginDelete(s)) })
+}
+
+func (p *pair) ends(now time.Time) *pair {
+	p.Helper()
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return r.Succeed(now, nil) })
+}
+
+func (p *pair) overdue(now time.Time) *pair {
+	p.Helper()
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return r.Fail(now, lifecycle.Overdue()) })
 }
 
 func (p *pair) create(id string, synchronous bool) *pair {
 	p.Helper()
 	s := p.start(id)
 	s.Synchronous, s.Asker = synchronous, lifecycle.Asker{Request: "request"}
-	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) {
-		next, _, err := r.BeginCreate(s, m.fresh)
-		return next, err
-	})
+	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) { return first(r.BeginCreate(s, m.fresh)) })
 }
 
 func (p *pair) promised() *pair {
@@ -70,31 +93,25 @@ func (p *pair) remove(id string, own bool) *pair {
 	if s.Own = own; own {
 		s.Received = time.Time{}
 	}
-	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) {
-		next, _, err := r.BeginDelete(s)
-		return next, err
-	})
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return first(r.BeginDelete(s)) })
 }
 
 func (p *pair) fail() *pair {
 	p.Helper()
-	p.minute++
 	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) {
-		return r.Fail(at(p.minute), lifecycle.Failure{Message: "no room"})
+		return r.Fail(at(p.minute+1), lifecycle.Failure{Message: "no room"})
 	})
 }
 
 func (p *pair) succeed() *pair {
 	p.Helper()
-	p.minute++
-	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return r.Succeed(at(p.minute), nil) })
+	return p.ends(at(p.minute + 1))
 }
 
 func (p *pair) entomb() *pair {
 	p.Helper()
-	p.minute++
 	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) {
-		return r.Entomb(at(p.minute), at(p.minute))
+		return r.Entomb(at(p.minute+1), at(p.minute+1))
 	})
 }
 
@@ -114,75 +131,49 @@ func (p *pair) askedAgain() *pair {
 // it, whatever the broker itself does about it; what failed synchronously was
 // told in the answer.
 func TestWhatFailedStaysFailed(t *testing.T) {
-	tests := map[string]struct {
+	one, synchronous := newPair(t).create("one", false), newPair(t).create("one", true)
+	removing, deleting := one.fail().remove("two", true), one.fail().remove("two", false)
+	again, waited := one.fail().create("two", false), one.fail().create("two", true)
+	for name, tc := range map[string]struct {
 		reason string
-		make   func(p *pair) *pair
+		p      *pair
 		// permitted and waiting are what the same request comes to, different
 		// what another one does; token is the operation that it is answered with.
 		permitted, waiting, different, token string
 	}{
-		"Asynchronously": {"told by its token",
-			func(p *pair) *pair { return p.create("one", false).fail() }, stays, begin, conflict, "one"},
-		"Synchronously": {"told in the answer",
-			func(p *pair) *pair { return p.create("one", true).fail() }, begin, begin, conflict, ""},
+		"Asynchronously": {"told by its token", one.fail(), stays, begin, conflict, "one"},
+		"Synchronously":  {"told in the answer", synchronous.fail(), begin, begin, conflict, ""},
 		"AnsweredAfterItsWait": {"a synchronous operation whose token was given away counts as asynchronous",
-			func(p *pair) *pair { return p.create("one", true).promised().fail() }, stays, begin, conflict, "one"},
-		"BegunAgain": {"the latest failure counts",
-			func(p *pair) *pair { return p.create("one", false).fail().create("two", false).fail() }, stays, begin, conflict,
-			"two"},
-		"BegunAgainSynchronously": {"which was told in the answer",
-			func(p *pair) *pair { return p.create("one", false).fail().create("two", true).fail() }, begin, begin, conflict,
-			""},
-		"BeingRemovedByTheBroker": {"the platform asked for no deletion",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true) }, stays, ce, conflict, "one"},
-		"NotRemovedByTheBroker": {"nor did it hear of it",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).fail() }, stays, cannot, conflict,
-			"one"},
-		"RemovedAtTheSecondTry": {"",
-			func(p *pair) *pair {
-				return p.create("one", false).fail().remove("two", true).fail().remove("three", true).succeed()
-			}, stays, begin, conflict, "one"},
-		"RemovedByTheBroker": {"until the tombstone expires",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).succeed() }, stays, begin,
-			conflict, "one"},
-		"SynchronouslyAndRemoved": {"",
-			func(p *pair) *pair { return p.create("one", true).fail().remove("two", true).succeed() }, begin, begin, begin, ""},
-		"BeingDeleted": {"a platform's DELETE ends it",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", false) }, ce, ce, conflict, ""},
+			synchronous.promised().fail(), stays, begin, conflict, "one"},
+		"BegunAgain":              {"the latest failure counts", again.fail(), stays, begin, conflict, "two"},
+		"BegunAgainSynchronously": {"which was told in the answer", waited.fail(), begin, begin, conflict, ""},
+		"BeingRemovedByTheBroker": {"the platform asked for no deletion", removing, stays, ce, conflict, "one"},
+		"NotRemovedByTheBroker":   {"nor did it hear of it", removing.fail(), stays, cannot, conflict, "one"},
+		"RemovedAtTheSecondTry":   {"", removing.fail().remove("three", true).succeed(), stays, begin, conflict, "one"},
+		"RemovedByTheBroker":      {"until the tombstone expires", removing.succeed(), stays, begin, conflict, "one"},
+		"SynchronouslyAndRemoved": {"", synchronous.fail().remove("two", true).succeed(), begin, begin, begin, ""},
+		"BeingDeleted":            {"a platform's DELETE ends it", deleting, ce, ce, conflict, ""},
 		"DeletedWhileTheBrokerRemovesIt": {"a DELETE joins the broker's deletion, and is a platform's all the same",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).askedAgain() }, ce, ce, conflict,
-			""},
-		"Deleted": {"the id is free",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", false).succeed() }, begin, begin, begin, ""},
+			removing.askedAgain(), ce, ce, conflict, ""},
+		"Deleted": {"the id is free", deleting.succeed(), begin, begin, begin, ""},
 		"DeletedAfterTheBrokerHasRemovedIt": {"a DELETE of what the broker has removed frees the id",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).succeed().entomb() }, begin,
-			begin, begin, ""},
+			removing.succeed().entomb(), begin, begin, begin, ""},
 		"NotDeleted": {"what a platform could not delete is half deleted, also when the broker tries again",
-			func(p *pair) *pair {
-				return p.create("one", false).fail().remove("two", false).fail().remove("three", true).fail()
-			}, cannot, cannot, conflict, ""},
-		"Overtaken": {"what was cancelled has not failed by itself",
-			func(p *pair) *pair { return p.create("one", false).remove("two", true).succeed() }, begin, begin, begin, ""},
-	}
-	for name, tc := range tests {
+			deleting.fail().remove("three", true).fail(), cannot, cannot, conflict, ""},
+		"Overtaken": {"what was cancelled has not failed by itself", one.remove("two", true).succeed(), begin, begin, begin, ""},
+	} {
 		t.Run(name, func(t *testing.T) {
-			p := tc.make(newPair(t))
-			for _, same := range []bool{true, false} {
-				for _, permitted := range []bool{true, false} {
-					want := tc.different
-					switch {
-					case same && permitted:
-						want = tc.permitted
-					case same:
-						want = tc.waiting
-					}
-					a, err := onPut(p.instance, same, permitted, at(60), at(60))
-					expect.Same(t, fmt.Sprintf("%s: an instance, same %v, permitted %v", tc.reason, same, permitted), want,
-						outcome(t, a, err))
-
-					a, err = onPut(p.binding, same, permitted, at(60), at(60))
-					expect.Same(t, fmt.Sprintf("%s: a binding, same %v, permitted %v", tc.reason, same, permitted), want,
-						outcome(t, a, err))
+			p := tc.p
+			for _, permitted := range []bool{true, false} {
+				wants := map[bool]string{true: tc.waiting, false: tc.different}
+				if permitted {
+					wants[true] = tc.permitted
+				}
+				for same, want := range wants {
+					reason := fmt.Sprintf("%s: same %v, permitted %v", tc.reason, same, permitted)
+					p.both(t, reason, want, func(r lifecycle.Record) (lifecycle.Answer, error) {
+						return onPut(r, same, permitted, at(60), at(60))
+					})
 				}
 			}
 			for _, c := range []lifecycle.Record{p.instance, p.binding} {
@@ -193,10 +184,7 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 				}
 			}
 			if tc.token != "" { // to the platform, it is as it was
-				fresh := newPair(t).create("one", false).fail()
-				if got, want := p.seen(), fresh.seen(); !reflect.DeepEqual(got, want) {
-					t.Errorf("%s: a platform sees %q, want %q", tc.reason, got, want)
-				}
+				same(t, tc.reason+": a platform sees", one.fail().seen(), p.seen())
 			}
 		})
 	}
@@ -204,9 +192,9 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 
 // seen are the answers to what reads, and to what needs the instance.
 func (p *pair) seen() []string {
-	update, err := onPatch(p.instance, true, at(60), at(60))
+	answer, err := onPatch(p.instance, true, at(60), at(60))
 	return []string{
-		outcome(p.T, update, err), allowed(p.T, onGet(p.instance)), allowed(p.T, onBind(p.instance, at(60), at(60))),
+		outcome(p.T, answer, err), allowed(p.T, onGet(p.instance)), allowed(p.T, onBind(p.instance, at(60), at(60))),
 		allowed(p.T, onGet(p.binding)),
 	}
 }
@@ -220,7 +208,7 @@ func TestTombstonesOfWhatFailed(t *testing.T) {
 		b.AppGUID == "" {
 		t.Errorf("the binding's tombstone is %+v", b)
 	}
-	p.entomb()
+	p = p.entomb()
 	if a := p.instance.Attributes; a.Parameters != nil || a.Context != nil || a.OrganizationGUID != "" ||
 		p.instance.Failed != nil {
 		t.Errorf("after a DELETE, the instance's tombstone is %+v", p.instance)
@@ -235,14 +223,12 @@ func TestWhatFailedGoesWithItsInstance(t *testing.T) {
 	made := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed)
 	p := newPair(t).create("one", false).fail()
 	p.binding.InstanceIncarnation = made.Incarnation
-	removed, err := p.binding.Remove(at(9), at(9))
-	p.no(err)
+	removed := expect.Get(p.binding.Remove(at(9), at(9)))(t)
 	if removed.FailedCreation() != nil || removed.Attributes.Parameters != nil {
 		t.Errorf("removed with its instance: %+v", removed)
 	}
-	p.remove("two", true)
-	b, err := p.binding.Succeed(at(9), nil)
-	p.no(err)
+	p = p.remove("two", true)
+	b := expect.Get(p.binding.Succeed(at(9), nil))(t)
 	if b.Of(made).FailedCreation() == nil {
 		t.Error("forgotten although its instance is there")
 	}

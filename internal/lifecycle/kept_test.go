@@ -28,8 +28,8 @@ func TestKeep(t *testing.T) {
 	r := deleting(t)
 	next, kept, err := r.Keep(at(5), at(60))
 	if err != nil || next.State != lifecycle.Deleted || next.Key != instanceKey || !next.LateLook.IsZero() ||
-		next.Leases != nil ||
-		!next.Due.Equal(next.Expires) || next.Operation.Phase != lifecycle.Succeeded || next.Made.State != nil {
+		next.Leases != nil || !next.Due.Equal(next.Expires) || next.Operation.Phase != lifecycle.Succeeded ||
+		next.Made.State != nil {
 		t.Errorf("the tombstone: %+v %v", next, err)
 	}
 	want := r
@@ -71,17 +71,15 @@ func TestKeepsUntil(t *testing.T) {
 		"Undeleted": {"it holds what was promised to be kept", undeletes(30 * day), 0, 30 * day},
 		"AtLeast":   {"a developer has just asked for it", undeletes(time.Hour), 0, day},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := deleting(t)
-			tc.change(&r)
-			var want time.Time
-			if tc.want > 0 {
-				want = r.Operation.Started.Add(tc.want).Truncate(time.Millisecond)
-			}
-			if got := r.KeepsUntil(tc.retention); !got.Equal(want) {
-				t.Errorf("%s: until %v, want %v", tc.reason, got, want)
-			}
-		})
+		r := deleting(t)
+		tc.change(&r)
+		var want time.Time
+		if tc.want > 0 {
+			want = r.Operation.Started.Add(tc.want).Truncate(time.Millisecond)
+		}
+		if got := r.KeepsUntil(tc.retention); !got.Equal(want) {
+			t.Errorf("%s: %s: until %v, want %v", name, tc.reason, got, want)
+		}
 	}
 }
 

@@ -31,10 +31,8 @@ func TestExplains(t *testing.T) {
 		"Nameless":     {"no incarnation is not the same one", without, "", time.Hour, false},
 		"Ready":        {"what lives explains nothing", lifecycle.Record{State: lifecycle.Ready, Incarnation: "last"}, "last", -time.Hour, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := tc.record.Explains(lifecycle.Thing{Incarnation: tc.incarnation, Created: deleted.Add(tc.created)})
-			expect.Same(t, tc.reason, tc.want, got)
-		})
+		got := tc.record.Explains(lifecycle.Thing{Incarnation: tc.incarnation, Created: deleted.Add(tc.created)})
+		expect.Same(t, name+": "+tc.reason, tc.want, got)
 	}
 }
 
@@ -49,17 +47,14 @@ func TestAQuarantine(t *testing.T) {
 		expect.OK(t, err)
 		q = next
 	}
-	quarantine := func() {
-		must(q.BeginQuarantine(start("id", begun), lifecycle.Thing{Name: "thing", Incarnation: "made",
-			Of: "of", Provider: "demo"}))
-	}
+	thing := lifecycle.Thing{Name: "thing", Incarnation: "made", Of: "of", Provider: "demo"}
 	for _, step := range []struct {
 		what  string
 		do    func()
 		state lifecycle.State
 		due   time.Duration
 	}{
-		{"begun", quarantine, lifecycle.Quarantining, lifecycle.Grace},
+		{"begun", func() { must(q.BeginQuarantine(start("id", begun), thing)) }, lifecycle.Quarantining, lifecycle.Grace},
 		{"driven again", func() { must(first(q.Restarted(start("", at(time.Hour))))) }, lifecycle.Quarantining,
 			time.Hour + lifecycle.Grace},
 		{"out of use", func() { must(q.Succeed(at(2*time.Hour), nil)) }, lifecycle.Quarantined, 14 * day},
@@ -94,7 +89,6 @@ func first(r lifecycle.Record, _ *lifecycle.PastOperation, err error) (lifecycle
 
 // Restarted allows the same restarts to the reaper and to an operator.
 func TestRestarted(t *testing.T) {
-	const create, remove, succeed, failed = lifecycle.BeginCreate, lifecycle.BeginDelete, lifecycle.Succeed, lifecycle.Fail
 	kept := lifecycle.Record{State: lifecycle.Quarantined, Kept: &lifecycle.Kept{Until: at(60)}}
 	for name, tc := range map[string]struct {
 		record lifecycle.Record
@@ -109,15 +103,13 @@ func TestRestarted(t *testing.T) {
 		"Kept":         {kept, 59, ""},
 		"DateCome":     {kept, 60, lifecycle.Deleting},
 	} {
-		t.Run(name, func(t *testing.T) {
-			next, _, err := tc.record.Restarted(start("again", at(tc.minute)))
-			if tc.want == "" && !errors.As(err, new(*lifecycle.IllegalTransition)) || tc.want != "" && (err != nil ||
-				next.State != tc.want) {
-				t.Errorf("it is %q: %v", next.State, err)
-			}
-			if attempt := next.Operation; tc.want == lifecycle.Creating && attempt.Attempt != 2 {
-				t.Errorf("it is tried as %+v", attempt)
-			}
-		})
+		next, _, err := tc.record.Restarted(start("again", at(tc.minute)))
+		if tc.want == "" && !errors.As(err, new(*lifecycle.IllegalTransition)) ||
+			tc.want != "" && (err != nil || next.State != tc.want) {
+			t.Errorf("%s: it is %q: %v", name, next.State, err)
+		}
+		if attempt := next.Operation; tc.want == lifecycle.Creating && attempt.Attempt != 2 {
+			t.Errorf("%s: it is tried as %+v", name, attempt)
+		}
 	}
 }

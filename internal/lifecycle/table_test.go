@@ -189,15 +189,11 @@ func TestNothingSettlesTwice(t *testing.T) {
 			"Failed":    {ID: "operation", Kind: lifecycle.Update, Phase: lifecycle.Failed},
 		} {
 			t.Run(fmt.Sprint(s, name), func(t *testing.T) {
-				i, b := lifecycle.Record{Key: instanceKey, State: s, Operation: op}, lifecycle.Record{Key: bindingKey, State: s, Operation: op}
-				_, err := i.Succeed(epoch, nil)
-				refused(t, "success of an instance", s, lifecycle.Succeed, err)
-				_, err = i.Fail(epoch, lifecycle.Failure{})
-				refused(t, "failure of an instance", s, lifecycle.Fail, err)
-				_, err = b.Succeed(epoch, nil)
-				refused(t, "success of a binding", s, lifecycle.Succeed, err)
-				_, err = b.Fail(epoch, lifecycle.Failure{})
-				refused(t, "failure of a binding", s, lifecycle.Fail, err)
+				for _, key := range []lifecycle.Key{instanceKey, bindingKey} {
+					r := lifecycle.Record{Key: key, State: s, Operation: op}
+					refused(t, "success", s, lifecycle.Succeed, expect.Err(r.Succeed(epoch, nil)))
+					refused(t, "failure", s, lifecycle.Fail, expect.Err(r.Fail(epoch, lifecycle.Failure{})))
+				}
 			})
 		}
 	}
