@@ -29,19 +29,30 @@ import (
 
 func (w *world) instance() lifecycle.Record { return w.recorded(instanceKey) }
 
-// step makes one step of an execution.
-func (w *world) step(by *worker.Worker, ref workflow.Ref) workflow.Outcome {
-	w.Helper()
-	outcome, err := by.Step(context.Background(), ref)
-	expect.OK(w, err)
-	return outcome
-}
-
 // settles requires that one step more settles an execution.
 func (w *world) settles(by *worker.Worker, ref workflow.Ref) {
 	w.Helper()
 	if outcome := w.step(by, ref); !outcome.Settled {
 		w.Fatalf("%s has not settled: %+v", ref.Name(), outcome)
+	}
+}
+
+// waits requires that a step has not settled its execution, and is followed by a pause.
+func (w *world) waits(by *worker.Worker, ref workflow.Ref) time.Duration {
+	w.Helper()
+	outcome := w.step(by, ref)
+	if outcome.Settled || outcome.Wait <= 0 {
+		w.Errorf("%s does not wait: %+v", ref.Name(), outcome)
+	}
+	return outcome.Wait
+}
+
+// dies has a step die in the middle of its call.
+func (w *world) dies(ref workflow.Ref) {
+	w.Helper()
+	dying := w.with(func(context.Context) (provider.Status, error) { panic(died{}) })
+	if w.alive(func() { w.step(dying, ref) }) {
+		w.Fatal("the step lives on")
 	}
 }
 
@@ -67,36 +78,41 @@ func (w *world) by(p provider.Provider) *worker.Worker {
 
 func (w *world) must(ask asking) broker.Result {
 	w.Helper()
-	r, err := ask(w, w.broker())
-	expect.OK(w, err)
-	return r
+	return expect.Get(ask(w, w.broker()))(w)
 }
 
-// scripted is a provider whose every step is given.
-type scripted struct {
-	cloud
-	step func(context.Context) (provider.Status, error)
+// asks is the first attempt of the operation that a request begins.
+func (w *world) asks(ask asking) workflow.Ref {
+	w.Helper()
+	return refOf(w.must(ask), 1)
 }
 
-func (s scripted) Provision(ctx context.Context, _ provider.Instance) (provider.Status, error) {
-	return s.step(ctx)
-}
-func (s scripted) Update(ctx context.Context, _ provider.Instance) (provider.Status, error) {
-	return s.step(ctx)
-}
-func (s scripted) Deprovision(ctx context.Context, _ provider.Instance) (provider.Status, error) {
-	return s.step(ctx)
-}
-func (s scripted) Bind(ctx context.Context, _ provider.Binding) (provider.Status, error) {
-	return s.step(ctx)
-}
-func (s scripted) Unbind(ctx context.Context, _ provider.Binding) (provider.Status, error) {
-	return s.step(ctx)
+func refOf(r broker.Result, attempt int) workflow.Ref {
+	return workflow.Ref{Token: r.Token, Attempt: attempt}
 }
 
-// with is a worker whose provider steps as given.
+// with is a worker whose provider steps as given, whatever it is asked for.
 func (w *world) with(step func(context.Context) (provider.Status, error)) *worker.Worker {
-	return w.by(scripted{step: step})
+	binding := func(ctx context.Context, _ provider.Binding) (provider.Status, error) { return step(ctx) }
+	return w.by(stub{instance: func(ctx context.Context, _ provider.Instance) (provider.Status, error) { return step(ctx) },
+		bind: binding, unbind: binding})
+}
+
+// telling is a worker whose provider tells a test of what it is asked of instances.
+func (w *world) telling(tell func(provider.Instance) (provider.Status, error)) *worker.Worker {
+	return w.by(w.tells(tell))
+}
+
+func (w *world) tells(tell func(provider.Instance) (provider.Status, error)) stub {
+	return stub{cloud: w.cloud(), instance: func(_ context.Context, in provider.Instance) (provider.Status, error) { return tell(in) }}
+}
+
+// silent is a worker that must not call the cloud for an instance.
+func (w *world) silent(why string) *worker.Worker {
+	return w.telling(func(provider.Instance) (provider.Status, error) {
+		w.Errorf("the cloud was called %s", why)
+		return provider.Status{Done: true}, nil
+	})
 }
 
 // answers is the one answer of a provider to everything.
@@ -107,13 +123,16 @@ func answers(s provider.Status, err error) func(context.Context) (provider.Statu
 // finished is a provider's answer that all is done.
 var finished = answers(provider.Status{Done: true}, nil)
 
-func refOf(r broker.Result, attempt int) workflow.Ref {
-	return workflow.Ref{Token: r.Token, Attempt: attempt}
+// reason is why a request is refused; -1 if it is not.
+func reason(err error) lifecycle.Reason {
+	if refusal := (*lifecycle.Refusal)(nil); errors.As(err, &refusal) {
+		return refusal.Reason
+	}
+	return -1
 }
 
 func TestStepAnswersOfAProvider(t *testing.T) {
-	bad := false
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason  string
 		status  provider.Status
 		err     error
@@ -128,16 +147,14 @@ func TestStepAnswersOfAProvider(t *testing.T) {
 		"Silent": {"waits begin at ten seconds", provider.Status{}, nil, lifecycle.Creating, lifecycle.InProgress, 10 * time.Second, ""},
 		"TooFar": {"no wait is longer than five minutes", provider.Status{After: time.Hour}, nil, lifecycle.Creating, lifecycle.InProgress,
 			5 * time.Minute, ""},
-		"Failure": {"LOP-03: in the provider's safe words", provider.Status{}, &provider.Failure{Message: "no room", InstanceUsable: &bad},
-			lifecycle.CreateFailed, lifecycle.Failed, 0, "no room"},
+		"Failure": {"LOP-03: in the provider's safe words", provider.Status{},
+			&provider.Failure{Message: "no room", InstanceUsable: new(bool)}, lifecycle.CreateFailed, lifecycle.Failed, 0, "no room"},
 		"Fault": {"what is passing is repeated, and never shown", provider.Status{}, errors.New("throttled at 10.0.0.4"),
 			lifecycle.Creating, lifecycle.InProgress, time.Second, ""},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			ref := refOf(w.must(provision), 1)
-			outcome := w.step(w.with(answers(tc.status, tc.err)), ref)
+			outcome := w.step(w.with(answers(tc.status, tc.err)), w.asks(provision))
 			i := w.instance()
 			if i.State != tc.state || i.Operation.Phase != tc.phase || i.Operation.Description != tc.message || len(i.Leases) != 0 {
 				t.Errorf("%s: %q, %+v, leases %v", tc.reason, i.State, i.Operation, i.Leases)
@@ -154,7 +171,7 @@ func TestStepAnswersOfAProvider(t *testing.T) {
 
 func TestFaultsAreRepeatedLessAndLessOften(t *testing.T) {
 	w := newWorld(t)
-	ref := refOf(w.must(provision), 1)
+	ref := w.asks(provision)
 	failing := w.with(answers(provider.Status{}, errors.New("throttled")))
 	var waits []time.Duration
 	for range 8 {
@@ -170,21 +187,12 @@ func TestFaultsAreRepeatedLessAndLessOften(t *testing.T) {
 func TestAStepThatIsNotCurrentDoesNothing(t *testing.T) {
 	w := newWorld(t)
 	r := w.must(provision)
-	never := w.with(func(context.Context) (provider.Status, error) {
-		t.Error("the cloud was called")
-		return provider.Status{}, nil
-	})
-	other := refOf(r, 1)
+	other, unknown := refOf(r, 1), refOf(r, 1)
 	other.Token.Operation = strings.Repeat("x", lifecycle.OperationIDLength)
-	unknown := refOf(r, 1)
 	unknown.Token.Key.Instance = "other"
 	before := w.instance().Version
-	for name, ref := range map[string]workflow.Ref{"OlderAttempt": refOf(r, 0), "LaterAttempt": refOf(r, 2), "OtherOperation": other,
-		"UnknownInstance": unknown} {
-		outcome, err := never.Step(context.Background(), ref)
-		if err != nil || !outcome.Settled {
-			t.Errorf("%s: %+v %v", name, outcome, err)
-		}
+	for _, ref := range []workflow.Ref{refOf(r, 0), refOf(r, 2), other, unknown} {
+		w.settles(w.silent("by a step that is not current"), ref)
 	}
 	expect.Same(t, "CONC-09: the version", before, w.instance().Version)
 }
@@ -193,7 +201,7 @@ func TestAStepThatIsNotCurrentDoesNothing(t *testing.T) {
 // came before, and what happened is recorded all the same.
 func TestTheResultIsRecordedAfterTheStepsTime(t *testing.T) {
 	w := newWorld(t)
-	ref := refOf(w.must(provision), 1)
+	ref := w.asks(provision)
 	ctx, cancel := context.WithCancel(context.Background())
 	outcome, err := w.with(func(call context.Context) (provider.Status, error) {
 		if _, bounded := call.Deadline(); !bounded {
@@ -211,21 +219,16 @@ func TestTheResultIsRecordedAfterTheStepsTime(t *testing.T) {
 // deletion waits for it, and what it made is removed.
 func TestADeletionWaitsForACallOnItsWay(t *testing.T) {
 	w := newWorld(t)
-	create := refOf(w.must(provision), 1)
+	create := w.asks(provision)
 	var remove workflow.Ref
-	inTheMiddle := func(ctx context.Context) (provider.Status, error) {
-		remove = refOf(w.must(deprovision), 1)
-		outcome, err := w.worker().Step(context.Background(), remove)
-		if err != nil || outcome.Settled || outcome.Wait <= 0 {
-			t.Errorf("the deletion did not wait: %+v %v", outcome, err)
-		}
+	w.settles(w.with(func(context.Context) (provider.Status, error) {
+		remove = w.asks(deprovision)
 		// A request may be waiting for the answer, and the call is over soon.
-		if outcome.Wait > time.Second {
-			t.Errorf("the deletion looks again only after %v", outcome.Wait)
+		if wait := w.waits(w.worker(), remove); wait > time.Second {
+			t.Errorf("the deletion looks again only after %v", wait)
 		}
 		return provider.Status{Done: true}, nil
-	}
-	w.settles(w.with(inTheMiddle), create)
+	}), create)
 	if i := w.instance(); i.State != lifecycle.Deleting || len(i.Leases) != 0 {
 		t.Errorf("CONC-09: the overtaken step left %q and leases %v", i.State, i.Leases)
 	}
@@ -237,26 +240,13 @@ func TestADeletionWaitsForACallOnItsWay(t *testing.T) {
 // past the lease, prove that nothing is left.
 func TestALostCallIsLookedForTwice(t *testing.T) {
 	w := newWorld(t)
-	create := refOf(w.must(provision), 1)
-	dying := w.with(func(context.Context) (provider.Status, error) { panic(died{}) })
-	if w.alive(func() { _, _ = dying.Step(context.Background(), create) }) {
-		t.Fatal("the step lived on")
-	}
-	remove := refOf(w.must(deprovision), 1)
+	w.dies(w.asks(provision))
+	remove := w.asks(deprovision)
 	began, looks := w.clock, []time.Duration{}
-	looking := w.with(func(context.Context) (provider.Status, error) {
+	steps := w.drive(w.with(func(context.Context) (provider.Status, error) {
 		looks = append(looks, w.clock.Sub(began))
 		return provider.Status{Done: true}, nil
-	})
-	steps := 0
-	for range 100 {
-		outcome := w.step(looking, remove)
-		if outcome.Settled {
-			break
-		}
-		steps++
-		w.clock = w.clock.Add(outcome.Wait)
-	}
+	}), remove)
 	if len(looks) != 2 || looks[0] < time.Minute || looks[1]-looks[0] < lifecycle.SecondLook {
 		t.Errorf("looked after %v, want two looks past the lease, %v apart", looks, lifecycle.SecondLook)
 	}
@@ -271,8 +261,10 @@ func TestALostCallIsLookedForTwice(t *testing.T) {
 func TestABindDoesNotOutliveItsInstance(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
-	ref := refOf(w.must(bind), 1)
-	w.settles(w.by(lateBind{cloud: cloud{w, nil}, during: func() { w.must(deprovision) }}), ref)
+	w.settles(w.by(stub{cloud: w.cloud(), bind: func(context.Context, provider.Binding) (provider.Status, error) {
+		w.must(deprovision)
+		return provider.Status{Done: true, Grant: &provider.Grant{}}, nil
+	}}), w.asks(bind))
 	b := w.recorded(bindingKey)
 	if b.State != lifecycle.Creating || b.Grant != nil || len(b.Leases) != 0 {
 		t.Errorf("the late bind left %q, a grant: %v, leases %v", b.State, b.Grant != nil, b.Leases)
@@ -284,32 +276,15 @@ func TestABindDoesNotOutliveItsInstance(t *testing.T) {
 	expect.Same(t, "things that are left", 0, w.held())
 }
 
-type lateBind struct {
-	cloud
-	during func()
-}
-
-func (l lateBind) Bind(context.Context, provider.Binding) (provider.Status, error) {
-	l.during()
-	return provider.Status{Done: true, Grant: &provider.Grant{}}, nil
-}
-
 // The same step delivered twice at once gives one result.
 //
 // NFR-09: delivery is at least once.
 func TestAStepDeliveredTwice(t *testing.T) {
 	w := newWorld(t)
-	ref := refOf(w.must(provision), 1)
+	ref := w.asks(provision)
 	w.clock = w.clock.Add(time.Second)
-	var mu sync.Mutex // the world's effects are not made for two at once
-	step := w.with(func(context.Context) (provider.Status, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return provider.Status{Done: true}, nil
-	})
-	quiet := step.Options
-	quiet.Records = quietLedger(w)
-	step = worker.New(quiet)
+	step := w.with(finished)
+	step.Records = quietLedger(w) // effects are not made for two at once
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() { untilSettled(t, step, ref) })
@@ -320,35 +295,27 @@ func TestAStepDeliveredTwice(t *testing.T) {
 	}
 }
 
-// Start fails after the commit: the answer is 202 all the same, and the reaper
-// starts it.
-func TestAStartThatFailsIsMadeUpFor(t *testing.T) {
-	w := newWorld(t)
-	o := w.broker().Options
-	o.Engine = failingEngine{}
-	r, err := provision(w, broker.New(o))
-	if err != nil || r.Effect != broker.Accepted {
-		t.Fatalf("%+v %v", r, err)
-	}
-	if len(w.started) != 0 {
-		t.Fatal("it was started")
-	}
-	w.clock = w.clock.Add(lifecycle.Grace)
-	report, err := w.reaper().Sweep(context.Background())
-	if err != nil || report.Redriven != 1 {
-		t.Fatalf("%+v %v", report, err)
-	}
-	if ref, ok := w.started[refOf(r, 2).Name()]; !ok || ref != refOf(r, 2) {
-		t.Errorf("started %v", w.started)
-	}
-	w.rest()
-	expect.Same(t, "state", lifecycle.Ready, w.instance().State)
-}
-
 type failingEngine struct{}
 
 func (failingEngine) Start(context.Context, workflow.Ref) error  { return errors.New("throttled") }
 func (failingEngine) Finish(context.Context, workflow.Ref) error { return errors.New("throttled") }
+
+// Start fails after the commit: the answer is 202 all the same, and the reaper
+// starts it.
+func TestAStartThatFailsIsMadeUpFor(t *testing.T) {
+	w := newWorld(t)
+	b := w.broker()
+	b.Engine = failingEngine{}
+	r, err := provision(w, b)
+	if err != nil || r.Effect != broker.Accepted || len(w.started) != 0 {
+		t.Fatalf("%+v %v, started %v", r, err, w.started)
+	}
+	w.clock = w.clock.Add(lifecycle.Grace)
+	expect.Same(t, "driven again", 1, w.sweep().Redriven)
+	expect.Same(t, "started", map[string]workflow.Ref{refOf(r, 2).Name(): refOf(r, 2)}, w.started)
+	w.rest()
+	expect.Same(t, "state", lifecycle.Ready, w.instance().State)
+}
 
 // Synchronous work that does not settle: 202 where the client allows it, else
 // it is turned into a deletion (docs/decisions/0004-requests.md).
@@ -356,17 +323,14 @@ func (failingEngine) Finish(context.Context, workflow.Ref) error { return errors
 // ERR-09: what an error leaves behind is removed, and of an update it is said.
 func TestSlowSynchronousWork(t *testing.T) {
 	w := newWorld(t)
-	o := w.broker().Options
-	o.Engine = failingEngine{} // Finish comes back with nothing done
+	b := w.broker()
+	b.Engine = failingEngine{} // Finish comes back with nothing done
 	c := w.caller()
 	c.AcceptsIncomplete = false
-	_, err := broker.New(o).Provision(context.Background(), broker.ProvisionRequest{
+	_, err := b.Provision(context.Background(), broker.ProvisionRequest{
 		Caller: c, InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
 	})
-	var refusal *lifecycle.Refusal
-	if !errors.As(err, &refusal) || refusal.Reason != lifecycle.OperationFailed {
-		t.Errorf("answered %v", err)
-	}
+	expect.Same(t, "answered", lifecycle.OperationFailed, reason(err))
 	expect.Same(t, "the creation went on: state", lifecycle.Deleting, w.instance().State)
 	w.rest()
 	if w.instance().State != lifecycle.Deleted || w.held() != 0 {
@@ -376,65 +340,46 @@ func TestSlowSynchronousWork(t *testing.T) {
 
 // Losing races is never shown to a user, up to a point.
 func TestRacesAreLostSilently(t *testing.T) {
-	for name, tc := range map[string]struct {
-		losses int
-		want   lifecycle.Reason // 0: accepted
-	}{"Few": {25, 0}, "AllTheTime": {math.MaxInt, lifecycle.ConcurrencyError}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				o := w.broker().Options
-				left := tc.losses
-				o.Records = ledgerOver(w, &storetest.Faulty{Store: w.records, Before: func([]store.Change) error {
-					if left--; left >= 0 {
-						return store.ErrConflict
-					}
-					return nil
-				}})
-				r, err := provision(w, broker.New(o))
-				var refusal *lifecycle.Refusal
-				if errors.As(err, &refusal) {
-					if refusal.Reason != tc.want {
-						t.Errorf("answered %v", err)
-					}
-				} else if tc.want != 0 || r.Effect != broker.Accepted {
-					t.Errorf("answered %+v %v", r, err)
-				}
-			})
-		})
+	for losses, want := range map[int]lifecycle.Reason{25: -1, math.MaxInt: lifecycle.ConcurrencyError} {
+		w := newWorld(t)
+		b := w.broker()
+		if want >= 0 {
+			b.RecordsTimeout = 20 * time.Millisecond
+		}
+		left := losses
+		b.Records = ledgerOver(w, &storetest.Faulty{Store: w.records, Before: func([]store.Change) error {
+			if left--; left >= 0 {
+				return store.ErrConflict
+			}
+			return nil
+		}})
+		if r, err := provision(w, b); reason(err) != want || want < 0 && (err != nil || r.Effect != broker.Accepted) {
+			t.Errorf("after %d losses: %+v %v", losses, r, err)
+		}
 	}
 }
 
 func TestReaper(t *testing.T) {
 	w := newWorld(t)
 	w.must(provision)
-	if report, err := w.reaper().Sweep(context.Background()); err != nil || !report.Empty() {
-		t.Errorf("nothing is due, but: %+v %v", report, err)
+	swept := func(when string, want ledger.Swept) {
+		t.Helper()
+		expect.Same(t, when, reaper.Report{Swept: want}, w.sweep())
 	}
-	refs, err := w.reaper().Unsettled(context.Background())
-	if err != nil || len(refs) != 1 {
-		t.Errorf("unsettled %v %v", refs, err)
-	}
+	swept("nothing is due", ledger.Swept{})
+	refs := expect.Get(w.reaper().Unsettled(context.Background()))(t)
+	expect.Same(t, "unsettled", 1, len(refs))
 	w.clock = w.clock.Add(25 * time.Hour)
-	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Swept: ledger.Swept{Overdue: 1}}) {
-		t.Errorf("past the deadline: %+v %v", report, err)
-	}
+	swept("past the deadline", ledger.Swept{Overdue: 1})
 	expect.Same(t, "nobody has looked: state", lifecycle.Creating, w.instance().State)
 	w.step(w.with(answers(provider.Status{}, provider.Failf("no room"))), workflow.Ref{Token: refs[0].Token, Attempt: 2})
-	if report, err := w.reaper().Sweep(context.Background()); err != nil || !report.Empty() {
-		t.Errorf("a failed creation is left alone for now: %+v %v", report, err)
-	}
+	swept("a failed creation is left alone for now", ledger.Swept{})
 	w.clock = w.clock.Add(lifecycle.ReclaimAfter)
-	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Swept: ledger.Swept{Reclaimed: 1}}) {
-		t.Errorf("ORB-04: %+v %v", report, err)
-	}
+	swept("ORB-04", ledger.Swept{Reclaimed: 1})
 	w.rest()
 	expect.Same(t, "ORB-04: state", lifecycle.Deleted, w.instance().State)
 	w.clock = w.clock.Add(lifecycle.Retention)
-	report, err := w.reaper().Sweep(context.Background())
-	if err != nil || report.Dropped != 2 { // the tombstone, and the provision that the deletion replaced
-		t.Errorf("expired records: %+v %v", report, err)
-	}
+	expect.Same(t, "dropped: the tombstone, and the provision that the deletion replaced", 2, w.sweep().Dropped)
 	if i := w.instance(); i.State != lifecycle.Absent || i.Version != 0 {
 		t.Errorf("the tombstone is still there: %q, version %d", i.State, i.Version)
 	}
@@ -461,7 +406,7 @@ func TestDrive(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			ref := refOf(w.must(provision), 1)
+			ref := w.asks(provision)
 			ctx := context.Background()
 			if tc.left > 0 {
 				ctx = deadlined{ctx, w.clock.Add(tc.left)}

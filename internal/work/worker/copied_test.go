@@ -82,8 +82,7 @@ func (s *site) copied() *site { o := *s; o.store = s.store.Clone(); return &o }
 func (s *site) process(m *mortal) *testkit.Kit {
 	*s.now = s.now.Add(time.Minute)
 	return testkit.New(testkit.Options{Store: mortalStore{s.store, m}, NewID: s.ids, Now: func() time.Time { return *s.now },
-		Alone:     true,
-		Providers: map[string]provider.Provider{"demo": mortalServer{s.server, m}}})
+		Alone: true, Providers: map[string]provider.Provider{"demo": mortalServer{s.server, m}}})
 }
 
 // provisions has a process order an instance, and do what there is to do; it says why
@@ -94,7 +93,7 @@ func (s *site) provisions(k *testkit.Kit, id string) (trouble string) {
 	if _, err := orders(id, "async-bind", nil)(&world{}, k.Broker()); err != nil {
 		return err.Error()
 	}
-	w := worker.New(k.WorkerOptions())
+	w := k.Worker()
 	for range 12 {
 		r, err := k.Ledger().Record(s.Context(), key, *s.now)
 		if err != nil {
@@ -113,6 +112,14 @@ func (s *site) provisions(k *testkit.Kit, id string) (trouble string) {
 	return trouble
 }
 
+// makes is provisions that comes to its end.
+func (s *site) makes(k *testkit.Kit, id string) {
+	s.Helper()
+	if why := s.provisions(k, id); why != "" {
+		s.Fatal(why)
+	}
+}
+
 // A server that two brokers change, which run on copies of one set of records, is changed
 // by one of them alone: whichever comes first, wherever the broker died before its records
 // were copied. If there is one broker, nobody has to do anything.
@@ -122,9 +129,7 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 			name := fmt.Sprintf("Effect%d,%v", at, after)
 			died := func() *site {
 				s := newSite(t)
-				if why := s.provisions(s.process(&mortal{}), "first"); why != "" {
-					t.Fatal(why)
-				}
+				s.makes(s.process(&mortal{}), "first")
 				m := &mortal{dieAt: at, after: after}
 				s.provisions(s.process(m), "second")
 				over = m.effects < at
@@ -163,9 +168,7 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 func TestWhatKeepsATargetFromBeingRaisedIsTakenAway(t *testing.T) {
 	s := newSite(t)
 	k := s.process(&mortal{})
-	if why := s.provisions(k, "i"); why != "" {
-		t.Fatal(why)
-	}
+	s.makes(k, "i")
 	unbound := false
 	s.server.fails = func() error {
 		if !unbound {
@@ -174,7 +177,7 @@ func TestWhatKeepsATargetFromBeingRaisedIsTakenAway(t *testing.T) {
 		return nil
 	}
 	*s.now = s.now.Add(time.Hour)
-	w := worker.New(k.WorkerOptions())
+	w := k.Worker()
 	target := provider.Target{Name: "east", Identity: "s-1"}
 	for evicts, want := range map[bool]bool{false: false, true: true} {
 		err := worker.Call(t.Context(), w, "demo", target, evicts, func() { unbound = evicts })
@@ -184,8 +187,7 @@ func TestWhatKeepsATargetFromBeingRaisedIsTakenAway(t *testing.T) {
 		unbound = false
 	}
 	s.server.fails, s.server.said.Mark = nil, "theirs"
-	if err := worker.Call(t.Context(), worker.New(k.WorkerOptions()), "demo", target, true,
-		func() { unbound = true }); err == nil || unbound {
+	if err := worker.Call(t.Context(), k.Worker(), "demo", target, true, func() { unbound = true }); err == nil || unbound {
 		t.Errorf("on another broker's server: %v, unbound %v", err, unbound)
 	}
 }
@@ -198,10 +200,10 @@ func TestAnOldReservationCoversNothing(t *testing.T) {
 	old := lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 1, Reserved: "old"}
 	expect.OK(t, k.Ledger().Commit(t.Context(), ledger.Put(old)))
 	var during target.Epoch
-	err := worker.Call(t.Context(), worker.New(k.WorkerOptions()), "demo", provider.Target{Name: "east", Identity: "s-1"}, false,
-		func() { during = s.server.said })
-	if err != nil || during.Count != 3 || during.Mark == "old" || s.server.said.Count != 4 {
-		t.Errorf("a change is made at %v, and done at %v: %v", during, s.server.said, err)
+	expect.OK(t, worker.Call(t.Context(), k.Worker(), "demo", provider.Target{Name: "east", Identity: "s-1"}, false,
+		func() { during = s.server.said }))
+	if during.Count != 3 || during.Mark == "old" || s.server.said.Count != 4 {
+		t.Errorf("a change is made at %v, and done at %v", during, s.server.said)
 	}
 }
 
@@ -220,9 +222,7 @@ func TestTheUnknownIsLockedAfterARaise(t *testing.T) {
 	for name, others := range map[string]bool{"Alone": false, "Copied": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			if why := s.provisions(s.process(&mortal{}), "first"); why != "" {
-				t.Fatal(why)
-			}
+			s.makes(s.process(&mortal{}), "first")
 			of := s.copied()
 			if others {
 				s.provisions(s.process(&mortal{}), "since")
@@ -233,7 +233,7 @@ func TestTheUnknownIsLockedAfterARaise(t *testing.T) {
 					Target: lifecycle.Target{Name: "east", Identity: "s-1"}, Name: "thing"})
 			expect.OK(t, errors.Join(err, k.Ledger().Commit(t.Context(), ledger.Put(q))))
 			before := s.server.said
-			outcome, err := worker.New(k.WorkerOptions()).Step(t.Context(), workflow.Of(q))
+			outcome, err := k.Worker().Step(t.Context(), workflow.Of(q))
 			locked := slices.Contains(s.server.made, "locked thing")
 			if err != nil || outcome.Settled == others || locked == others || others && s.server.said != before {
 				t.Errorf("%+v %v: locked %v, at %v after %v", outcome, err, locked, s.server.said, before)

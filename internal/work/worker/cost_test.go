@@ -30,17 +30,6 @@ func (l *listed) List(ctx context.Context, partition, prefix, after string, limi
 	return page, err
 }
 
-// instant is a provider that has deleted whatever it is asked to.
-type instant struct{ provider.Provider }
-
-func (instant) Unbind(context.Context, provider.Binding) (provider.Status, error) {
-	return provider.Status{Done: true}, nil
-}
-
-func (instant) Deprovision(context.Context, provider.Instance) (provider.Status, error) {
-	return provider.Status{Done: true}, nil
-}
-
 // deletedWith deletes an instance with many live bindings of 64 KB each, and
 // many that are dead. It gives what the listings of that cost.
 func deletedWith(t *testing.T, live, dead int) listed {
@@ -52,7 +41,7 @@ func deletedWith(t *testing.T, live, dead int) listed {
 		if changes = append(changes, more...); len(changes) == 0 || len(changes) < 50 && more != nil {
 			return
 		}
-		expect.OK(t, quietLedger(w).Commit(t.Context(), changes...))
+		w.commits(changes...)
 		changes = nil
 	}
 	for n := range live + dead {
@@ -75,15 +64,8 @@ func deletedWith(t *testing.T, live, dead int) listed {
 
 	counted := &listed{Store: w.records}
 	w.records = counted
-	ref := refOf(w.must(deprovision), 1)
-	steps := 1
-	for ; ; steps++ {
-		outcome := w.step(w.by(instant{}), ref)
-		if outcome.Settled {
-			break
-		}
-		w.clock = w.clock.Add(outcome.Wait)
-	}
+	ref := w.asks(deprovision)
+	steps := w.drive(w.with(finished), ref)
 	cost := *counted
 	if i := w.instance(); i.State != lifecycle.Deleted || steps != live+1 {
 		t.Errorf("after %d steps the instance is %q: %+v", steps, i.State, i.Operation)
@@ -126,7 +108,7 @@ func TestALongDeprovisionPassesDeadBindingsOnce(t *testing.T) {
 	done(provision, bind, unbind)(w)
 	counted := &listed{Store: w.records}
 	w.records = counted
-	ref := refOf(w.must(deprovision), 1)
+	ref := w.asks(deprovision)
 	for range 10 {
 		outcome := w.step(w.with(answers(provider.Status{After: time.Minute}, nil)), ref)
 		w.clock = w.clock.Add(outcome.Wait)

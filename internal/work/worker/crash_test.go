@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -79,33 +78,21 @@ func (w *world) effect(do func()) {
 	}
 }
 
-// Commit makes a world a store whose writes are effects.
-func (w *world) Commit(ctx context.Context, changes ...store.Change) (err error) {
-	w.effect(func() { err = w.records.Commit(ctx, changes...) })
+// effects is a store whose writes are effects of the world.
+type effects struct {
+	store.Store
+	w *world
+}
+
+func (e effects) Commit(ctx context.Context, changes ...store.Change) (err error) {
+	e.w.effect(func() { err = e.Store.Commit(ctx, changes...) })
 	return err
 }
 
-// Get, List, Due and Scan read.
-func (w *world) Get(ctx context.Context, k store.Key) (store.Record, error) {
-	return w.records.Get(ctx, k)
-}
-
-func (w *world) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
-	return w.records.List(ctx, partition, prefix, after, limit)
-}
-
-func (w *world) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
-	return w.records.Due(ctx, before, cursor)
-}
-
-func (w *world) Scan(ctx context.Context, cursor string) (store.Page, error) {
-	return w.records.Scan(ctx, cursor)
-}
-
-// A cloud is a provider, each call of which is an effect.
+// A cloud is a provider, each change of which is an effect.
 type cloud struct {
 	w *world
-	p *cloudtest.Provider
+	*cloudtest.Provider
 }
 
 func (c cloud) call(do func() (provider.Status, error)) (s provider.Status, err error) {
@@ -114,43 +101,96 @@ func (c cloud) call(do func() (provider.Status, error)) (s provider.Status, err 
 }
 
 func (c cloud) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.p.Provision(ctx, in) })
+	return c.call(func() (provider.Status, error) { return c.Provider.Provision(ctx, in) })
 }
 
 func (c cloud) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.p.Update(ctx, in) })
+	return c.call(func() (provider.Status, error) { return c.Provider.Update(ctx, in) })
 }
 
 func (c cloud) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.p.Deprovision(ctx, in) })
+	return c.call(func() (provider.Status, error) { return c.Provider.Deprovision(ctx, in) })
 }
 
 func (c cloud) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.p.Bind(ctx, b) })
+	return c.call(func() (provider.Status, error) { return c.Provider.Bind(ctx, b) })
 }
 
 func (c cloud) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.p.Unbind(ctx, b) })
-}
-
-func (c cloud) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	return c.p.List(ctx, cursor)
+	return c.call(func() (provider.Status, error) { return c.Provider.Unbind(ctx, b) })
 }
 
 func (c cloud) Quarantine(ctx context.Context, h provider.Holding) (err error) {
-	c.w.effect(func() { err = c.p.Quarantine(ctx, h) })
+	c.w.effect(func() { err = c.Provider.Quarantine(ctx, h) })
 	return err
 }
 
 func (c cloud) Release(ctx context.Context, h provider.Holding) (err error) {
-	c.w.effect(func() { err = c.p.Release(ctx, h) })
+	c.w.effect(func() { err = c.Provider.Release(ctx, h) })
 	return err
 }
 
 func (c cloud) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) (err error) {
-	c.w.effect(func() { err = c.p.Adopt(ctx, h, former) })
+	c.w.effect(func() { err = c.Provider.Adopt(ctx, h, former) })
 	return err
 }
+
+// A call is one of a provider.
+type call[T any] = func(context.Context, T) (provider.Status, error)
+
+// A stub is a provider that answers as a test says; what the test leaves out, the cloud does.
+type stub struct {
+	cloud
+	instance     call[provider.Instance]
+	bind, unbind call[provider.Binding]
+	quarantine   func(provider.Holding) error
+	adopt        func(h provider.Holding, former provider.Tags) error
+}
+
+// given makes a call by the first of two functions that is there.
+func given[T any](ctx context.Context, in T, by, otherwise call[T]) (provider.Status, error) {
+	if by == nil {
+		by = otherwise
+	}
+	return by(ctx, in)
+}
+
+func (s stub) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return given(ctx, in, s.instance, s.cloud.Provision)
+}
+
+func (s stub) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return given(ctx, in, s.instance, s.cloud.Update)
+}
+
+func (s stub) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return given(ctx, in, s.instance, s.cloud.Deprovision)
+}
+
+func (s stub) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return given(ctx, b, s.bind, s.cloud.Bind)
+}
+
+func (s stub) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return given(ctx, b, s.unbind, s.cloud.Unbind)
+}
+
+func (s stub) Quarantine(ctx context.Context, h provider.Holding) error {
+	if s.quarantine == nil {
+		return s.cloud.Quarantine(ctx, h)
+	}
+	return s.quarantine(h)
+}
+
+func (s stub) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
+	if s.adopt == nil {
+		return s.cloud.Adopt(ctx, h, former)
+	}
+	return s.adopt(h, former)
+}
+
+// cloud is the provider of the process that runs now.
+func (w *world) cloud() cloud { return cloud{w, cloudtest.Demo(w.things, 3*time.Second)} }
 
 // Start and Finish make a world an engine that only remembers.
 func (w *world) Start(_ context.Context, ref workflow.Ref) error {
@@ -159,15 +199,15 @@ func (w *world) Start(_ context.Context, ref workflow.Ref) error {
 }
 
 // Finish drives to the end, as a synchronous request does.
-func (w *world) Finish(ctx context.Context, ref workflow.Ref) error {
-	w.drive(ctx, ref)
+func (w *world) Finish(_ context.Context, ref workflow.Ref) error {
+	w.drive(w.worker(), ref)
 	return nil
 }
 
 // kit is what the process is made of that runs now.
 func (w *world) kit() *testkit.Kit {
-	return testkit.New(testkit.Options{Store: w, Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now, NewID: w.ids,
-		Alone: w.alone, Providers: map[string]provider.Provider{"demo": cloud{w, cloudtest.Demo(w.things, 3*time.Second)}}})
+	return testkit.New(testkit.Options{Store: effects{w.records, w}, Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now,
+		NewID: w.ids, Alone: w.alone, Providers: map[string]provider.Provider{"demo": w.cloud()}})
 }
 
 // ledgerOver is a ledger over another store.
@@ -181,31 +221,34 @@ func (w *world) broker() *broker.Broker { return w.kit().Broker() }
 func (w *world) worker() *worker.Worker { return w.kit().Worker() }
 func (w *world) reaper() *reaper.Reaper { return w.kit().Reaper() }
 
-// drive steps an execution until it is settled; waiting moves the clock.
-func (w *world) drive(ctx context.Context, ref workflow.Ref) {
-	for range 100 {
-		outcome, err := w.worker().Step(ctx, ref)
-		if err != nil {
-			w.Fatalf("step of %s: %v", ref.Name(), err)
-		}
+// step makes one step of an execution.
+func (w *world) step(by *worker.Worker, ref workflow.Ref) workflow.Outcome {
+	w.Helper()
+	return expect.Get(by.Step(context.Background(), ref))(w, "a step of", ref.Name())
+}
+
+// drive makes the steps of an execution until it has settled, and counts them; waiting moves the clock.
+func (w *world) drive(by *worker.Worker, ref workflow.Ref) int {
+	w.Helper()
+	for n := range 100 {
+		outcome := w.step(by, ref)
 		if outcome.Settled {
-			return
+			return n + 1
 		}
 		w.clock = w.clock.Add(max(outcome.Wait, time.Millisecond))
 	}
 	w.Fatalf("%s does not settle", ref.Name())
+	panic("unreachable")
 }
 
 // driveAll steps what was started, in turns, until all of it is settled: a deletion
 // waits for those of its bindings.
-func (w *world) driveAll(ctx context.Context) {
+func (w *world) driveAll() {
+	w.Helper()
 	for range 100 {
 		wait := time.Millisecond
 		for _, name := range slices.Sorted(maps.Keys(w.started)) {
-			outcome, err := w.worker().Step(ctx, w.started[name])
-			if err != nil {
-				w.Fatalf("step of %s: %v", name, err)
-			}
+			outcome := w.step(w.worker(), w.started[name])
 			if outcome.Settled {
 				delete(w.started, name)
 			}
@@ -233,19 +276,28 @@ func (w *world) alive(part func()) (survived bool) {
 	return true
 }
 
+// restarts is the next process, after one that died.
+func (w *world) restarts() {
+	w.dieAt, w.started, w.clock = 0, map[string]workflow.Ref{}, w.clock.Add(time.Second)
+}
+
 // rest lets everything that was started, or that the reaper finds, come to its
 // end.
 func (w *world) rest() {
 	for range 50 {
-		w.driveAll(context.Background())
+		w.driveAll()
 		w.clock = w.clock.Add(2 * lifecycle.Grace)
-		if report, err := w.reaper().Sweep(context.Background()); err != nil {
-			w.Fatalf("sweep: %v", err)
-		} else if report.Empty() && len(w.started) == 0 {
+		if w.sweep().Empty() && len(w.started) == 0 {
 			return
 		}
 	}
 	w.Fatal("the reaper never comes to rest")
+}
+
+// sweep is one of a reaper.
+func (w *world) sweep() reaper.Report {
+	w.Helper()
+	return expect.Get(w.reaper().Sweep(context.Background()))(w)
 }
 
 func (w *world) caller() broker.Caller {
@@ -262,7 +314,7 @@ func (w *world) demo() *cloudtest.Provider { return cloudtest.Demo(w.things, 0) 
 // world is afterwards.
 type deed struct {
 	before func(w *world) // without any crash
-	ask    func(w *world, b *broker.Broker) (broker.Result, error)
+	ask    asking
 	held   int             // things that exist in the end
 	state  lifecycle.State // of what was asked about
 	key    lifecycle.Key
@@ -310,13 +362,17 @@ var (
 	bind        = bindAs("b")
 	unbind      = deletes("i", "b")
 	deprovision = deletes("i", "")
+	update      = updates(`{"a":2}`)
 )
 
 func bindAs(id string) asking { return binds(id, "async-bind", nil) }
 
-func update(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Update(context.Background(),
-		broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), Parameters: []byte(`{"a":2}`)})
+// updates asks for other parameters of the instance "i".
+func updates(parameters string) asking {
+	return func(w *world, b *broker.Broker) (broker.Result, error) {
+		return b.Update(context.Background(),
+			broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), Parameters: []byte(parameters)})
+	}
 }
 
 // done is a request that is carried through, without crashes.
@@ -387,16 +443,13 @@ func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
 					t.Fatalf("asking: %v", err)
 				}
 				survived := answered && w.alive(w.rest)
-				w.dieAt = 0
-				if !survived { // the next process
-					w.started = map[string]workflow.Ref{}
-					w.clock = w.clock.Add(time.Second)
+				if w.dieAt = 0; !survived {
+					w.restarts()
 					w.alone = alone
 					total++
 				}
-				var refusal *lifecycle.Refusal
 				second, err = d.ask(w, w.broker())
-				if err != nil && (!errors.As(err, &refusal) || refusal.Reason != lifecycle.Gone) {
+				if err != nil && reason(err) != lifecycle.Gone {
 					t.Fatalf("dying at effect %d (after: %v): the repeated request is answered: %v", at, after, err)
 				}
 				if answered && second.Effect == broker.Accepted && first.Token != second.Token {
@@ -419,8 +472,7 @@ func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
 // ended requires the state in the end, and that no lease is left.
 func (w *world) ended(d deed, when string) {
 	w.Helper()
-	c, err := w.ledger().Record(context.Background(), d.key, w.clock)
-	expect.OK(w, err)
+	c := w.recorded(d.key)
 	if c.State != d.state || c.InProgress() || len(c.Leases) != 0 {
 		w.Errorf("%s: state %q, operation %+v, leases %v; want %q at rest", when, c.State, c.Operation, c.Leases, d.state)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -25,7 +25,7 @@ func overdue(t *testing.T, before []asking, ask asking) (*world, workflow.Ref) {
 	t.Helper()
 	w := newWorld(t)
 	done(before...)(w)
-	ref := refOf(w.must(ask), 1)
+	ref := w.asks(ask)
 	w.clock = w.clock.Add(48 * time.Hour)
 	return w, ref
 }
@@ -86,39 +86,6 @@ func TestADeadlineIsFollowedByOneLook(t *testing.T) {
 	}
 }
 
-// A cloud that cannot be reached is asked again for a while past the deadline, and
-// not for ever; so is one that nothing can be asked of.
-func TestFaultsPastADeadlineEnd(t *testing.T) {
-	tests := map[string]func(w *world, o *worker.Options){
-		"Cloud": func(_ *world, o *worker.Options) {
-			o.Providers = testkit.AsDemo(scripted{step: answers(provider.Status{}, errors.New("unreachable"))})
-		},
-		"NoProvider": func(_ *world, o *worker.Options) { o.Providers = nil },
-		"Vault":      func(w *world, o *worker.Options) { o.Vault = shut{w.vault} },
-	}
-	for name, breaks := range tests {
-		for _, kind := range []string{"Provision", "Bind", "Update"} {
-			t.Run(name+kind, func(t *testing.T) {
-				k := kinds[kind]
-				w, ref := overdue(t, k.before, k.ask)
-				o := w.worker().Options
-				breaks(w, &o)
-				steps, began := 0, w.clock
-				for ; w.recorded(ref.Token.Key).InProgress(); steps++ {
-					outcome, err := worker.New(o).Step(context.Background(), ref)
-					if err != nil || steps > 100 {
-						t.Fatalf("step %d: %v", steps, err)
-					}
-					w.clock = w.clock.Add(outcome.Wait)
-				}
-				if steps < 3 || w.clock.Sub(began) > time.Hour || w.recorded(ref.Token.Key).State != k.failed {
-					t.Errorf("after %d steps and %v it is %q", steps, w.clock.Sub(began), w.recorded(ref.Token.Key).State)
-				}
-			})
-		}
-	}
-}
-
 // damaged are records of which some cannot be read.
 type damaged struct {
 	worker.Records
@@ -136,37 +103,12 @@ func (damaged) Pointer(context.Context, string, string) (lifecycle.Pointer, erro
 	return lifecycle.Pointer{}, errors.New("decoding a record")
 }
 
-// A deprovision that cannot read what is recorded of its instance's bindings does
-// not run for ever.
-func TestADeprovisionWithADamagedBindingEnds(t *testing.T) {
-	for _, pointer := range []bool{false, true} {
-		t.Run(fmt.Sprintf("Pointer=%v", pointer), func(t *testing.T) {
-			w, ref := overdue(t, []asking{provision, bind}, deprovision)
-			o := w.worker().Options
-			o.Records = damaged{o.Records, pointer}
-			o.Providers = testkit.AsDemo(scripted{step: finished})
-			began := w.clock
-			for steps := 0; w.recorded(ref.Token.Key).InProgress(); steps++ {
-				outcome, err := worker.New(o).Step(context.Background(), ref)
-				if err != nil || steps > 100 {
-					t.Fatalf("step %d: %v", steps, err)
-				}
-				w.clock = w.clock.Add(outcome.Wait)
-			}
-			if c := w.recorded(ref.Token.Key); c.State != lifecycle.DeleteFailed || len(c.Leases) != 0 || w.clock.Sub(began) > time.Hour {
-				t.Errorf("after %v it is %q, with the leases %+v", w.clock.Sub(began), c.State, c.Leases)
-			}
-		})
-	}
-}
-
 // shut is a vault that opens and seals nothing.
 type shut struct{ vault.Vault }
 
 func (shut) Open(context.Context, vault.Label, []byte) ([]byte, error) {
 	return nil, errors.New("no key")
 }
-
 func (shut) Seal(context.Context, vault.Label, []byte) ([]byte, error) {
 	return nil, errors.New("no key")
 }
@@ -176,12 +118,12 @@ func (shut) Seal(context.Context, vault.Label, []byte) ([]byte, error) {
 func TestABindDoesNotOutwaitAnUpdate(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
-	ref := refOf(w.must(bind), 1)
+	ref := w.asks(bind)
 	w.clock = w.clock.Add(23 * time.Hour)
 	w.must(update)
 	w.clock = w.clock.Add(2 * time.Hour)
 	w.settles(w.worker(), ref)
-	if c := w.recorded(ref.Token.Key); c.State != lifecycle.CreateFailed || c.Due.After(w.clock) {
+	if c := w.recorded(bindingKey); c.State != lifecycle.CreateFailed || c.Due.After(w.clock) {
 		t.Errorf("it is %q, and due at %v", c.State, c.Due)
 	}
 }
@@ -195,27 +137,22 @@ func TestWhatFailsByItsDeadlineIsCleanedUp(t *testing.T) {
 			w := newWorld(t)
 			done(k.before...)(w)
 			kept := w.held()
-			ref := refOf(w.must(k.ask), 1)
+			ref := w.asks(k.ask)
 			// A failed provision leaves a half-made thing, which would still be completed.
-			if _, err := w.worker().Step(context.Background(), ref); err != nil || w.held() != kept+1 {
-				t.Fatalf("%d things, %v", w.held(), err)
-			}
+			w.step(w.worker(), ref)
+			expect.Same(t, "things that the first step made", 1, w.held()-kept)
 			w.clock = w.clock.Add(48 * time.Hour)
 			w.step(w.with(answers(provider.Status{Percent: 50}, nil)), ref)
 			still := func(when string) {
 				t.Helper()
-				if r, err := k.ask(w, w.broker()); err != nil || r.Effect != broker.Accepted || r.Token != ref.Token {
-					t.Errorf("PROV-30: %s, its repetition is answered %+v %v", when, r, err)
+				if r := w.must(k.ask); r.Effect != broker.Accepted || r.Token != ref.Token {
+					t.Errorf("PROV-30: %s, its repetition is answered %+v", when, r)
 				}
-				if p, err := w.broker().LastOperation(context.Background(), ref.Token.Key, ref.Token.String()); err != nil ||
-					p.Operation.Phase != lifecycle.Failed {
-					t.Errorf("LOP-15: %s, its poll: %+v %v", when, p, err)
-				}
+				poll := expect.Get(w.broker().LastOperation(context.Background(), ref.Token.Key, ref.Token.String()))(t)
+				expect.Same(t, "LOP-15: "+when+", its poll", lifecycle.Failed, poll.Operation.Phase)
 			}
 			still("when it has failed")
-			if report, err := w.reaper().Sweep(context.Background()); err != nil || report.Reclaimed != 1 {
-				t.Fatalf("the next sweep: %+v %v", report, err)
-			}
+			expect.Same(t, "reclaimed by the next sweep", 1, w.sweep().Reclaimed)
 			still("while it is removed")
 			w.rest()
 			if c := w.recorded(ref.Token.Key); c.State != lifecycle.Deleted || w.held() != kept {
@@ -226,71 +163,72 @@ func TestWhatFailsByItsDeadlineIsCleanedUp(t *testing.T) {
 	}
 }
 
-// ends steps an operation that is past its deadline until it has settled.
-func (w *world) ends(ref workflow.Ref, o worker.Options) lifecycle.Record {
-	w.Helper()
-	began := w.clock
-	for steps := 0; w.recorded(ref.Token.Key).InProgress(); steps++ {
-		outcome, err := worker.New(o).Step(context.Background(), ref)
-		if err != nil || steps > 100 || w.clock.Sub(began) > time.Hour {
-			w.Fatalf("step %d, %v past the deadline: %+v %v", steps, w.clock.Sub(began), outcome, err)
-		}
-		w.clock = w.clock.Add(outcome.Wait)
+// No operation runs for ever past its deadline, whatever cannot be had: a cloud that cannot be
+// reached is asked again for a while, and not for ever; so is one that nothing can be asked of.
+// An update that has asked for nothing yet asks for nothing beside a step of a binding that may
+// be calling the cloud.
+func TestWhatIsOverdueEnds(t *testing.T) {
+	state := func(size int) *provider.State { return &provider.State{Format: 1, Data: make([]byte, size)} }
+	damage := func(by *worker.Worker, pointer bool) *worker.Worker {
+		by.Records = damaged{by.Records, pointer}
+		return by
 	}
-	return w.recorded(ref.Token.Key)
-}
-
-// An update that cannot read what is recorded of its instance's bindings does not
-// wait for them for ever, and asks nothing of the cloud.
-func TestAnUpdateWithADamagedBindingEnds(t *testing.T) {
-	w, ref := overdue(t, []asking{provision, bind}, update)
-	o := w.worker().Options
-	o.Records = damaged{o.Records, false}
-	o.Providers = testkit.AsDemo(telling{tell: func(provider.Instance) (provider.Status, error) {
-		t.Error("the update calls the cloud, and a bind may be doing so")
-		return provider.Status{Done: true}, nil
-	}})
-	if i := w.ends(ref, o); i.State != lifecycle.Ready || i.Operation.Phase != lifecycle.Failed {
-		t.Errorf("it is %q: %+v", i.State, i.Operation)
+	shutting := func(w *world, by *worker.Worker) *worker.Worker {
+		by.Vault = shut{w.vault}
+		return by
 	}
-}
-
-// Past its deadline, an update does not begin beside a step of a binding that may
-// be calling the cloud: it has asked for nothing yet, and fails.
-func TestAnOverdueUpdateDoesNotMeetABinding(t *testing.T) {
-	w, ref := overdue(t, []asking{provision, bind}, update)
-	b := w.recorded(bindingKey).Leased("step", w.clock, w.clock.Add(time.Minute), nil)
-	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(b)))
-	o := w.worker().Options
-	o.Alone = false
-	o.Providers = testkit.AsDemo(telling{tell: func(provider.Instance) (provider.Status, error) {
-		t.Error("the update calls the cloud beside a step of a binding")
-		return provider.Status{Done: true}, nil
-	}})
-	if i := w.ends(ref, o); i.State != lifecycle.Ready || i.Operation.Phase != lifecycle.Failed {
-		t.Errorf("it is %q: %+v", i.State, i.Operation)
+	cloud := func(w *world) *worker.Worker { return w.with(answers(provider.Status{}, errors.New("unreachable"))) }
+	none := func(w *world) *worker.Worker {
+		by := w.worker()
+		by.Providers = nil
+		return by
 	}
-}
+	vault := func(w *world) *worker.Worker { return shutting(w, w.worker()) }
+	for name, tc := range map[string]struct {
+		kind  string
+		bound bool // the instance has a binding
+		by    func(w *world) *worker.Worker
+	}{
+		"CloudProvision":      {"Provision", false, cloud},
+		"CloudBind":           {"Bind", false, cloud},
+		"CloudUpdate":         {"Update", false, cloud},
+		"NoProviderProvision": {"Provision", false, none},
+		"NoProviderBind":      {"Bind", false, none},
+		"NoProviderUpdate":    {"Update", false, none},
+		"VaultProvision":      {"Provision", false, vault},
+		"VaultBind":           {"Bind", false, vault},
+		"VaultUpdate":         {"Update", false, vault},
 
-// A deprovision that cannot remove a binding ends all the same.
-func TestADeprovisionThatCannotUnbindEnds(t *testing.T) {
-	for name, breaks := range map[string]func(w *world, o *worker.Options){
-		"Vault": func(w *world, o *worker.Options) {
-			o.Vault = shut{w.vault}
-			state := &provider.State{Format: 1, Data: []byte("sealed")}
-			o.Providers = testkit.AsDemo(scripted{step: answers(provider.Status{State: state}, nil)})
-		},
-		"State": func(_ *world, o *worker.Options) {
-			state := &provider.State{Format: 1, Data: make([]byte, limits.State+1)}
-			o.Providers = testkit.AsDemo(scripted{step: answers(provider.Status{State: state}, nil)})
-		},
+		"DamagedBinding": {"Deprovision", true, func(w *world) *worker.Worker { return damage(w.with(finished), false) }},
+		"DamagedPointer": {"Deprovision", true, func(w *world) *worker.Worker { return damage(w.with(finished), true) }},
+		"UnbindThatCannotSeal": {"Deprovision", true, func(w *world) *worker.Worker {
+			return shutting(w, w.with(answers(provider.Status{State: state(6)}, nil)))
+		}},
+		"UnbindOfALargeState": {"Deprovision", true, func(w *world) *worker.Worker {
+			return w.with(answers(provider.Status{State: state(limits.State + 1)}, nil))
+		}},
+		"UpdateDamagedBinding": {"Update", true, func(w *world) *worker.Worker {
+			return damage(w.silent("for an update, and a bind may be doing so"), false)
+		}},
+		"UpdateBesideABinding": {"Update", true, func(w *world) *worker.Worker {
+			w.commits(ledger.Put(w.recorded(bindingKey).Leased("step", w.clock, w.clock.Add(time.Minute), nil)))
+			return w.silent("for an update beside a step of a binding")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, ref := overdue(t, []asking{provision, bind}, deprovision)
-			o := w.worker().Options
-			breaks(w, &o)
-			if i := w.ends(ref, o); i.State != lifecycle.DeleteFailed || len(i.Leases) != 0 {
-				t.Errorf("it is %q, with the leases %+v", i.State, i.Leases)
+			k := kinds[tc.kind]
+			least := 3
+			if tc.bound {
+				k.before, least = []asking{provision, bind}, 1
+			}
+			w, ref := overdue(t, k.before, k.ask)
+			began := w.clock
+			steps := w.drive(tc.by(w), ref)
+			c := w.recorded(ref.Token.Key)
+			if steps < least || w.clock.Sub(began) > time.Hour || c.State != k.failed || c.Operation.Phase != lifecycle.Failed ||
+				len(c.Leases) != 0 {
+				t.Errorf("after %d steps and %v it is %q, with %+v and the leases %+v", steps, w.clock.Sub(began), c.State,
+					c.Operation, c.Leases)
 			}
 		})
 	}
@@ -300,22 +238,18 @@ func TestADeprovisionThatCannotUnbindEnds(t *testing.T) {
 // not recorded, and so the secret stays in the state until it is.
 func TestASecretIsErasedOnlyWithItsGrant(t *testing.T) {
 	s := newSecretive(t)
-	ref := s.must(bind)
 	calls, touched := 0, false
-	var was []byte
-	s.asks = func(b provider.Binding, after bool) {
+	s.during = func(b provider.Binding, after bool) {
 		if calls++; !after || len(b.State.Data) == 0 || touched {
 			return
 		}
-		touched, was = true, b.State.Data
+		touched = true
 		i := s.instance().SetContext(lifecycle.Attributes{Context: json.RawMessage(`{"platform":"cloudfoundry"}`)}, s.clock)
-		if err := s.ledger().Commit(context.Background(), ledger.Put(i)); err != nil {
-			t.Error(err)
-		}
+		expect.OK(t, s.ledger().Commit(context.Background(), ledger.Put(i)))
 	}
-	s.drives(ref)
+	s.does(bind)
 	s.granted()
-	if !touched || was == nil {
+	if !touched {
 		t.Error("the instance has not changed: the test proves nothing")
 	}
 	if calls != 6 {
@@ -327,22 +261,14 @@ func TestASecretIsErasedOnlyWithItsGrant(t *testing.T) {
 // that: a deletion that overtakes it waits for the lease.
 func TestACallWhoseTimeWasUpKeepsItsLease(t *testing.T) {
 	w := newWorld(t)
-	ref := refOf(w.must(provision), 1)
-	o := w.worker().Options
-	o.Providers = testkit.AsDemo(waiting{})
-	slow := o.Providers["demo"]
-	slow.CallTimeout = time.Millisecond
-	o.Providers["demo"] = slow
+	ref, o := w.asks(provision), w.kit().WorkerOptions()
+	gives := stub{instance: func(ctx context.Context, _ provider.Instance) (provider.Status, error) {
+		<-ctx.Done()
+		return provider.Status{}, errors.New("connection reset")
+	}}
+	o.Providers = map[string]wired.Provider{"demo": testkit.Wire(gives, time.Millisecond)}
 	w.step(worker.New(o), ref)
 	if i := w.instance(); len(i.Leases) != 1 || !i.Leases[0].TimedOut {
 		t.Errorf("its leases are %+v", i.Leases)
 	}
-}
-
-// waiting is a provider that gives up when its time is up, and does not say why.
-type waiting struct{ provider.Provider }
-
-func (waiting) Provision(ctx context.Context, _ provider.Instance) (provider.Status, error) {
-	<-ctx.Done()
-	return provider.Status{}, errors.New("connection reset")
 }

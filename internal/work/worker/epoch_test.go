@@ -14,14 +14,11 @@ import (
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
-	"github.com/longshore/longshore/internal/base/provider/wired"
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // An aged provider has one target with an epoch. Its steps are done at once.
@@ -87,17 +84,19 @@ func (a *aged) Holdings(context.Context, string, string) ([]provider.Holding, st
 func (a *aged) Provision(_ context.Context, in provider.Instance) (provider.Status, error) {
 	return a.step(in)
 }
-
 func (a *aged) Update(_ context.Context, in provider.Instance) (provider.Status, error) {
 	return a.step(in)
 }
 
-func (a *aged) Bind(_ context.Context, b provider.Binding) (provider.Status, error) {
-	return a.step(b.Instance)
-}
-
-func (a *aged) wired() map[string]wired.Provider {
-	return map[string]wired.Provider{"demo": wired.Of(a)}
+// atEpoch requires that what is known of the target is where it is.
+func (a *aged) atEpoch(t *testing.T, k *testkit.Kit) lifecycle.TargetEpoch {
+	t.Helper()
+	known := expect.Get(k.Ledger().Epoch(t.Context(), "demo", "s-1"))(t)
+	at := target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
+	if at != a.said || at.Mark == "" || known.Reserved != "" {
+		t.Errorf("it is known as %+v, and is %v", known, a.said)
+	}
+	return known
 }
 
 // A target that is as it was earlier is changed by no step: operations wait, the
@@ -105,29 +104,22 @@ func (a *aged) wired() map[string]wired.Provider {
 func TestARestoredTargetIsLeftAlone(t *testing.T) {
 	w, log, counts := newWorld(t), &bytes.Buffer{}, &bytes.Buffer{}
 	a := &aged{said: target.Epoch{Line: "one", Count: 7}}
-	o := w.worker().Options
-	o.Providers, o.Log = a.wired(), slog.New(slog.NewTextHandler(log, nil))
-	o.Metrics = metrics.New("s", counts, func() time.Time { return w.clock })
-	worker := worker.New(o)
+	worker := w.by(a)
+	worker.Log, worker.Metrics = slog.New(slog.NewTextHandler(log, nil)), metrics.New("s", counts, w.now)
 	step := func(ref workflow.Ref) workflow.Outcome {
 		t.Helper()
 		outcome := w.step(worker, ref)
 		w.clock = w.clock.Add(outcome.Wait)
 		return outcome
 	}
-	ref := refOf(w.must(provision), 1)
-	for !step(ref).Settled {
-	}
+	w.drive(worker, w.asks(provision))
 	for name, restored := range map[string]target.Epoch{"Earlier": {Line: "one", Count: 7}, "OtherLine": {Line: "two", Count: 90}} {
 		w.clock = w.clock.Add(time.Hour)
 		was, made := a.said, a.changes
 		a.said = restored
 		log.Reset()
 		counts.Reset()
-		ref := refOf(w.must(func(w *world, b *broker.Broker) (broker.Result, error) {
-			return b.Update(t.Context(), broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(),
-				Parameters: []byte(`{"of":"` + name + `"}`)})
-		}), 1)
+		ref := w.asks(updates(`{"of":"` + name + `"}`))
 		for range 5 {
 			if step(ref).Settled {
 				t.Fatalf("%s: the update has settled", name)
@@ -148,38 +140,28 @@ func TestARestoredTargetIsLeftAlone(t *testing.T) {
 			t.Errorf("%s: the alarm's metric is %s", name, said)
 		}
 		a.said = was
-		for !step(ref).Settled {
-		}
+		w.drive(worker, ref)
 		if op := w.instance().Operation; op.Phase != lifecycle.Succeeded || op.Trouble != "" || op.Description != "" {
 			t.Errorf("%s: it ends as %+v", name, op)
 		}
 	}
-	known, err := w.ledger().Epoch(t.Context(), "demo", "s-1")
-	if err != nil || known.Line != a.said.Line || known.Count != a.said.Count || known.Mark != a.said.Mark || known.Mark == "" {
-		t.Errorf("it is known as %+v, and is %v: %v", known, a.said, err)
-	}
+	a.atEpoch(t, w.kit())
 }
 
 // However many processes raise a target at once, the latest epoch is recorded, and none of
 // them fails.
 func TestManyProcessesRaiseATarget(t *testing.T) {
 	w := newWorld(t)
-	k := testkit.New(testkit.Options{Vault: w.vault, Catalog: w.offered})
 	a := &aged{said: target.Epoch{Line: "one", Count: 1}}
-	o := k.WorkerOptions()
-	o.Providers = a.wired()
-	b := k.Broker()
+	k := testkit.New(testkit.Options{Vault: w.vault, Catalog: w.offered, Providers: map[string]provider.Provider{"demo": a}})
 	var all sync.WaitGroup
 	for _, id := range strings.Fields("a b c d e f g h i j k l m n o p") {
-		r, err := orders(id, "async-bind", nil)(w, b)
-		expect.OK(t, err)
-		all.Go(func() { untilSettled(t, worker.New(o), refOf(r, 1)) })
+		r := expect.Get(orders(id, "async-bind", nil)(w, k.Broker()))(t)
+		all.Go(func() { untilSettled(t, k.Worker(), refOf(r, 1)) })
 	}
 	all.Wait()
-	known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
-	if err != nil || known.Count != a.said.Count || known.Mark != a.said.Mark || known.Reserved != "" || a.changes != 16 {
-		t.Errorf("after %d changes it is known as %+v, and is %v: %v", a.changes, known, a.said, err)
-	}
+	a.atEpoch(t, k)
+	expect.Same(t, "changes", 16, a.changes)
 }
 
 // Adopt is a change as others are.
@@ -192,20 +174,15 @@ func (a *aged) Adopt(ctx context.Context, h provider.Holding, _ provider.Tags) e
 func TestKeepingRaisesTheEpoch(t *testing.T) {
 	w := newWorld(t)
 	a := &aged{said: target.Epoch{Line: "one", Count: 7}}
-	o := w.worker().Options
-	o.Providers = a.wired()
 	done(provisionKept)(w)
 	i := w.instance()
 	i.Made.Target = lifecycle.Target{Name: "east", Identity: "s-1"}
-	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(i),
-		ledger.Put(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7})))
-	outcome, err := worker.New(o).Step(t.Context(), refOf(w.must(deprovision), 1))
-	if err != nil || !outcome.Settled || len(w.kept()) != 1 {
-		t.Fatalf("it is not kept: %+v %v", outcome, err)
-	}
-	known, err := w.ledger().Epoch(t.Context(), "demo", "s-1")
-	if err != nil || known.Count != 9 || a.said.Count != 9 { // before it and after it
-		t.Errorf("the target is at %v, and known as %+v: %v", a.said, known, err)
+	w.commits(ledger.Put(i), ledger.Put(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7}))
+	w.settles(w.by(a), w.asks(deprovision))
+	expect.Same(t, "kept", 1, len(w.kept()))
+	// It was raised before it and after it.
+	if known := a.atEpoch(t, w.kit()); known.Count != 9 {
+		t.Errorf("the target is known as %+v", known)
 	}
 }
 
@@ -215,7 +192,7 @@ func TestActsAtOnceShareRaises(t *testing.T) {
 	now := testkit.Epoch
 	a := &aged{said: target.Epoch{Line: "one", Count: 1}}
 	k := testkit.New(testkit.Options{Providers: map[string]provider.Provider{"demo": a}, Now: func() time.Time { return now }})
-	b, w := k.Broker(), worker.New(k.WorkerOptions())
+	b, w := k.Broker(), k.Worker()
 	var changed sync.WaitGroup
 	changed.Add(clients)
 	a.changed = changed.Done
@@ -229,15 +206,14 @@ func TestActsAtOnceShareRaises(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for n := range clients {
-		r, err := orders(fmt.Sprint(n), "async-bind", nil)(&world{clock: now}, b)
-		expect.OK(t, err)
+		r := expect.Get(orders(fmt.Sprint(n), "async-bind", nil)(&world{clock: now}, b))(t)
 		all.Go(func() { untilSettled(t, w, refOf(r, 1)) })
 	}
 	all.Wait()
-	known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
+	known := a.atEpoch(t, k)
 	t.Logf("%d operations: %d raises of the server, %d writes of the record", a.changes, a.advances, known.Version)
-	if err != nil || a.changes != clients || a.advances > clients/2 || known.Version != int64(2*a.advances) {
-		t.Errorf("%d changes, %d raises, %d writes: %v", a.changes, a.advances, known.Version, err)
+	if a.changes != clients || a.advances > clients/2 || known.Version != int64(2*a.advances) {
+		t.Errorf("%d changes, %d raises, %d writes", a.changes, a.advances, known.Version)
 	}
 }
 
@@ -253,13 +229,11 @@ func TestDoneIsAfterARaise(t *testing.T) {
 				before = append(before, s.server.said) // as a snapshot has it that was taken after the change
 			}
 		}
-		if why := s.provisions(k, id); why != "" {
-			t.Fatal(why)
-		}
-		known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
+		s.makes(k, id)
+		known := s.server.atEpoch(t, k)
 		at := target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
-		if err != nil || len(before) == 0 || before[0].Follows(at) {
-			t.Errorf("%s: a snapshot of %v counts as %v: %v", id, before, at, err)
+		if len(before) == 0 || before[0].Follows(at) {
+			t.Errorf("%s: a snapshot of %v counts as %v", id, before, at)
 		}
 	}
 }

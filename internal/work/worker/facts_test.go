@@ -14,12 +14,11 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // describing is a provider that tells facts as given.
 type describing struct {
-	scripted
+	provider.Provider
 	tell func(ctx context.Context, in provider.Instance) (provider.Facts, error)
 }
 
@@ -35,9 +34,7 @@ func TestFacts(t *testing.T) {
 	var log bytes.Buffer
 	asked, tells := 0, errors.New("dial 10.0.0.4: refused")
 	meanwhile := func() {}
-	o := w.worker().Options
-	o.Log = slog.New(slog.NewTextHandler(&log, nil))
-	o.Providers = testkit.AsDemo(describing{scripted: scripted{step: finished},
+	steps := w.by(describing{Provider: w.tells(func(provider.Instance) (provider.Status, error) { return finished(nil) }),
 		tell: func(ctx context.Context, in provider.Instance) (provider.Facts, error) {
 			asked++
 			if _, ends := ctx.Deadline(); !ends || in.Parameters != nil || in.Operation != (provider.Operation{}) ||
@@ -47,20 +44,18 @@ func TestFacts(t *testing.T) {
 			meanwhile()
 			return provider.Facts{Region: strings.Repeat("r", asked)}, tells
 		}})
-	steps := worker.New(o)
-	made := w.must(provision)
+	steps.Log = slog.New(slog.NewTextHandler(&log, nil))
+	made := w.asks(provision)
 	stored := func() ledger.Facts {
 		t.Helper()
-		f, err := w.ledger().Facts(t.Context(), w.instance().Key)
-		expect.OK(t, err)
-		return f.Of(w.instance())
+		return expect.Get(w.ledger().Facts(t.Context(), w.instance().Key))(t).Of(w.instance())
 	}
 	claim := func() workflow.Inquiry {
 		t.Helper()
 		w.clock = w.clock.Add(time.Minute)
 		f := stored()
 		f.Asked = w.clock
-		expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(f)))
+		w.commits(ledger.Put(f))
 		return workflow.Inquiry{Key: f.Key, Incarnation: f.Incarnation, Asked: f.Asked, Version: f.Version + 1}
 	}
 	inquire := func(q workflow.Inquiry, calls int, region string) {
@@ -73,7 +68,7 @@ func TestFacts(t *testing.T) {
 		}
 	}
 	inquire(claim(), 0, "") // it is being made
-	w.step(steps, refOf(made, 1))
+	w.step(steps, made)
 	inquire(claim(), 1, "")
 	if !strings.Contains(log.String(), "10.0.0.4") || !stored().Answered.IsZero() {
 		t.Errorf("a failed inquiry left %+v and the log %q", stored(), log.String())
@@ -92,13 +87,8 @@ func TestFacts(t *testing.T) {
 	inquire(late, 1, "rrrr")
 	meanwhile = func() { // the instance is deleted, and its id used again, while the provider answers
 		meanwhile = func() {}
-		if _, err := steps.Step(t.Context(), refOf(w.must(deprovision), 1)); err != nil {
-			t.Error(err)
-		}
-		again := w.must(provision)
-		if _, err := steps.Step(t.Context(), refOf(again, 1)); err != nil {
-			t.Error(err)
-		}
+		w.step(steps, w.asks(deprovision))
+		w.step(steps, w.asks(provision))
 	}
 	old := claim()
 	steps.Inquire(t.Context(), old)
@@ -110,8 +100,7 @@ func TestFacts(t *testing.T) {
 	if strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("what is no fault is logged: %s", log.String())
 	}
-	o.Providers = testkit.AsDemo(scripted{}) // tells nothing
-	steps = worker.New(o)
+	steps.Providers = testkit.AsDemo(struct{ provider.Provider }{}) // tells nothing
 	inquire(claim(), 0, "")
 	if f := stored(); f.Answered != f.Asked {
 		t.Errorf("a provider that tells nothing has not answered: %+v", f)

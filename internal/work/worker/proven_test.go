@@ -11,13 +11,11 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // located is a provider whose targets are proven by its caller.
 type located struct {
-	telling
+	stub
 	account string
 	fails   error
 	refused int // how often it was asked whether it refuses a deletion
@@ -36,20 +34,16 @@ func (p *located) Refuses(context.Context, provider.Instance) error {
 // and where nobody says which one it is, a step calls nothing and the operation waits.
 func TestATargetIsProvenBeforeEachStep(t *testing.T) {
 	w := newWorld(t)
-	o := w.worker().Options
 	calls := 0
-	p := &located{account: "one"}
-	p.telling = telling{Provider: o.Providers["demo"].Provider, tell: func(in provider.Instance) (provider.Status, error) {
+	p := &located{account: "one", stub: w.tells(func(in provider.Instance) (provider.Status, error) {
 		calls++
 		expect.Same(t, "a step is at", provider.Target{Name: "east", Identity: "one"}, in.Target)
 		return provider.Status{Done: true}, nil
-	}}
-	o.Providers = testkit.AsDemo(p)
-	ref := refOf(w.must(provision), 1)
+	})}
+	ref, by := w.asks(provision), w.by(p)
 	step := func() {
 		t.Helper()
-		outcome := w.step(worker.New(o), ref)
-		w.clock = w.clock.Add(max(outcome.Wait, time.Second))
+		w.clock = w.clock.Add(max(w.step(by, ref).Wait, time.Second))
 	}
 	step()
 	if at := w.instance().Made.Target; calls != 0 || at != (lifecycle.Target{Name: "east", Identity: "one"}) {
@@ -81,16 +75,12 @@ func TestATargetIsProvenBeforeEachStep(t *testing.T) {
 // is removed meanwhile.
 func TestARefusalIsAskedOfTheRightTarget(t *testing.T) {
 	w := newWorld(t)
-	done(provision)(w)
-	done(bind)(w)
-	o := w.worker().Options
-	p := &located{telling: telling{Provider: o.Providers["demo"].Provider}, account: "two"}
+	done(provision, bind)(w)
+	p := &located{stub: stub{cloud: w.cloud()}, account: "two"}
 	i := w.instance()
 	i.Made.Target = lifecycle.Target{Name: "east", Identity: "one"}
-	expect.OK(t, quietLedger(w).Commit(t.Context(), ledger.Put(i)))
-	ref := refOf(w.must(deprovision), 1)
-	o.Providers = testkit.AsDemo(p)
-	w.step(worker.New(o), ref)
+	w.commits(ledger.Put(i))
+	w.step(w.by(p), w.asks(deprovision))
 	b := w.recorded(bindingKey)
 	if p.refused != 0 || b.State != lifecycle.Ready || w.instance().Operation.Faults == 0 {
 		t.Errorf("asked %d times, the binding is %q, the operation is %+v", p.refused, b.State, w.instance().Operation)
@@ -108,22 +98,18 @@ func (refusing) Refuses(context.Context, provider.Instance) error {
 // as before, can be bound so that it can be emptied, and is deleted when it is empty.
 func TestARefusedDeletionTakesNothing(t *testing.T) {
 	w := newWorld(t)
-	done(provision)(w)
-	done(bind)(w)
-	ref := refOf(w.must(deprovision), 1)
-	w.settles(w.by(refusing{cloud{w, nil}}), ref)
+	done(provision, bind)(w)
+	w.settles(w.by(refusing{cloud{w, nil}}), w.asks(deprovision))
 	i := w.instance()
 	if op := i.Operation; i.State != lifecycle.Ready || op.Phase != lifecycle.Failed || op.InstanceUsable == nil ||
-		!*op.InstanceUsable ||
-		op.Description != "it is not empty" {
+		!*op.InstanceUsable || op.Description != "it is not empty" {
 		t.Errorf("state %q, operation %+v", i.State, op)
 	}
 	if b := w.recorded(bindingKey); b.State != lifecycle.Ready || b.Grant == nil {
 		t.Errorf("the binding is %q", b.State)
 	}
 	w.must(bind) // the same again: there it is
-	w.must(deprovision)
-	w.rest()
+	done(deprovision)(w)
 	if state, n := w.instance().State, w.held(); state != lifecycle.Deleted || n != 0 {
 		t.Errorf("once it is empty: %q, and %d things are left", state, n)
 	}

@@ -3,6 +3,8 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,12 +42,11 @@ func astray(w *world) {
 	stray := provider.Instance{Broker: testkit.Identity, Platform: "p", ID: "stray", Incarnation: "lost",
 		ServiceID: service(), PlanID: planAsyncBind(),
 		Operation: provider.Operation{ID: "lost", Kind: operation.Provision, Started: w.clock, Synchronous: true}}
-	if s, err := p.Provision(context.Background(), stray); err != nil || !s.Done {
-		w.Fatal(s, err)
-	}
-	if s, err := p.Bind(context.Background(),
-		provider.Binding{Instance: stray, ID: "stray-b", Incarnation: "lost", Secret: make([]byte, 32)}); err != nil || !s.Done {
-		w.Fatal(s, err)
+	made := expect.Get(p.Provision(context.Background(), stray))(w)
+	bound := expect.Get(p.Bind(context.Background(),
+		provider.Binding{Instance: stray, ID: "stray-b", Incarnation: "lost", Secret: make([]byte, 32)}))(w)
+	if !made.Done || !bound.Done {
+		w.Fatal(made, bound)
 	}
 }
 
@@ -67,19 +68,18 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	done(provision, bind)(w)
 	astray(w)
 	whose := ledger.Identity{Deployment: "test", Broker: testkit.Identity}
-	if err := w.ledger().Commit(t.Context(), ledger.Put(whose)); err != nil { // the table is known to be the right one
-		t.Fatal(err)
-	}
+	w.commits(ledger.Put(whose)) // the table is known to be the right one
 	r := w.reaper()
 	r.Inventory = &reaper.InventoryOptions{Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{w.demo()}},
 		Whose: whose, Every: time.Hour}
 	sweep := func(hours int) (report reaper.Report) {
+		t.Helper()
 		for range hours {
 			w.clock = w.clock.Add(time.Hour)
-			one, err := r.Sweep(t.Context())
-			expect.OK(t, err)
-			report.Orphans, report.Quarantined, report.Ended = report.Orphans+one.Orphans, report.Quarantined+one.Quarantined, report.Ended+one.Ended
-			w.driveAll(t.Context())
+			one := expect.Get(r.Sweep(t.Context()))(t)
+			report.Orphans, report.Quarantined = report.Orphans+one.Orphans, report.Quarantined+one.Quarantined
+			report.Ended += one.Ended
+			w.driveAll()
 		}
 		return report
 	}
@@ -107,7 +107,7 @@ func quarantined(t *testing.T) (*world, workflow.Ref) {
 		lifecycle.OperationIDLength), Now: w.clock},
 		lifecycle.Thing{Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created, Name: h.Name})
 	expect.OK(t, err)
-	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(q)))
+	w.commits(ledger.Put(q))
 	return w, workflow.Of(q)
 }
 
@@ -118,13 +118,8 @@ func (w *world) holding() provider.Holding {
 	w.Helper()
 	held, _, err := w.demo().List(context.Background(), "")
 	expect.OK(w, err)
-	for _, h := range held {
-		if h.Tags.Instance == "stray" && h.Tags.Binding == "" {
-			return h
-		}
-	}
-	w.Fatal("there is no stray")
-	panic("unreachable")
+	n := slices.IndexFunc(held, func(h provider.Holding) bool { return h.Tags.Instance == "stray" && h.Tags.Binding == "" })
+	return held[n]
 }
 
 func (w *world) quarantine() lifecycle.Record { return w.recorded(strayKey) }
@@ -132,28 +127,39 @@ func (w *world) quarantine() lifecycle.Record { return w.recorded(strayKey) }
 // released has an operator release the thing.
 func (w *world) released() workflow.Ref {
 	w.Helper()
-	q, err := w.quarantine().BeginRelease(lifecycle.Start{ID: strings.Repeat("r", lifecycle.OperationIDLength), Now: w.clock})
-	expect.OK(w, err)
-	expect.OK(w, w.ledger().Commit(context.Background(), ledger.Put(q)))
+	s := lifecycle.Start{ID: strings.Repeat("r", lifecycle.OperationIDLength), Now: w.clock}
+	q := expect.Get(w.quarantine().BeginRelease(s))(w)
+	w.commits(ledger.Put(q))
 	return workflow.Of(q)
+}
+
+// isLocked requires that the thing is out of use, and on record so; isReleased, that it is in use again.
+func (w *world) isLocked(when string) {
+	w.Helper()
+	if q := w.quarantine(); q.State != lifecycle.Quarantined || len(q.Leases) != 0 || q.Operation.Faults != 0 || w.locked() != 1 {
+		w.Errorf("%s: %+v, %d are out of use", when, q, w.locked())
+	}
+}
+
+func (w *world) isReleased(when string) {
+	w.Helper()
+	if q := w.quarantine(); !q.IsReleased() || w.locked() != 0 {
+		w.Errorf("%s: %+v, %d are out of use", when, q, w.locked())
+	}
 }
 
 func TestAThingIsPutOutOfUseAndIntoUseAgain(t *testing.T) {
 	w, ref := quarantined(t)
-	w.drive(t.Context(), ref)
-	if q := w.quarantine(); q.State != lifecycle.Quarantined || len(q.Leases) != 0 || w.locked() != 1 {
-		t.Fatalf("%+v, %d are out of use", q, w.locked())
-	}
+	w.drive(w.worker(), ref)
+	w.isLocked("the quarantine")
 	version := w.quarantine().Version
-	w.drive(t.Context(), ref) // delivered once more
+	w.drive(w.worker(), ref) // delivered once more
 	expect.Same(t, "the version after a step that has nothing to do", version, w.quarantine().Version)
 	back := w.released()
-	w.drive(t.Context(), ref) // the old execution
+	w.drive(w.worker(), ref) // the old execution
 	expect.Same(t, "things out of use after a step of an older attempt", 1, w.locked())
-	w.drive(t.Context(), back)
-	if q := w.quarantine(); !q.IsReleased() || w.locked() != 0 {
-		t.Errorf("%+v, %d are out of use", q, w.locked())
-	}
+	w.drive(w.worker(), back)
+	w.isReleased("the release")
 }
 
 // A step dies at any of its effects: the next attempt does it all the same.
@@ -162,44 +168,34 @@ func TestAQuarantineSurvivesItsSteps(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			w, ref := quarantined(t)
 			w.effects, w.dieAt, w.after = 0, dieAt, after
-			if w.alive(func() { w.drive(t.Context(), ref) }) {
+			if w.alive(func() { w.drive(w.worker(), ref) }) {
 				t.Fatalf("nothing died at effect %d", dieAt)
 			}
 			w.rest()
-			if q := w.quarantine(); q.State != lifecycle.Quarantined || w.locked() != 1 {
-				t.Errorf("dead at effect %d, after it: %v: %+v, %d are out of use", dieAt, after, q, w.locked())
-			}
+			w.isLocked(fmt.Sprintf("dead at effect %d, after it: %v", dieAt, after))
 		}
 	}
 }
 
-// troubled is a provider whose quarantine meets what the test says.
-type troubled struct {
-	cloud
-	quarantine func() error
-}
-
-func (p troubled) Quarantine(ctx context.Context, h provider.Holding) error {
-	if err := p.quarantine(); err != nil {
-		return err
-	}
-	return p.cloud.Quarantine(ctx, h)
-}
-
+// quarantining is a worker whose provider first meets, at a quarantine, what the test says.
 func (w *world) quarantining(do func() error) *worker.Worker {
-	return w.by(troubled{cloud: w.kit().Providers["demo"].(cloud), quarantine: do})
+	cloud := w.cloud()
+	return w.by(stub{cloud: cloud, quarantine: func(h provider.Holding) error {
+		if err := do(); err != nil {
+			return err
+		}
+		return cloud.Quarantine(context.Background(), h)
+	}})
 }
 
 func TestAQuarantineThatMeetsAFault(t *testing.T) {
 	w, ref := quarantined(t)
-	outcome, err := w.quarantining(func() error { return errors.New("throttled") }).Step(t.Context(), ref)
-	if q := w.quarantine(); err != nil || outcome.Settled || outcome.Wait <= 0 || q.Operation.Faults != 1 || len(q.Leases) != 0 {
-		t.Fatalf("%+v %v, %+v", outcome, err, q)
+	w.waits(w.quarantining(func() error { return errors.New("throttled") }), ref)
+	if q := w.quarantine(); q.Operation.Faults != 1 || len(q.Leases) != 0 {
+		t.Fatalf("%+v", q)
 	}
-	w.drive(t.Context(), ref)
-	if q := w.quarantine(); q.State != lifecycle.Quarantined || q.Operation.Faults != 0 {
-		t.Errorf("%+v", q)
-	}
+	w.drive(w.worker(), ref)
+	w.isLocked("after the fault")
 }
 
 // A thing is released while the call that locks it is on its way: the release
@@ -207,29 +203,19 @@ func TestAQuarantineThatMeetsAFault(t *testing.T) {
 func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {
 	w, ref := quarantined(t)
 	var back workflow.Ref
-	outcome, err := w.quarantining(func() error {
+	w.settles(w.quarantining(func() error {
 		back = w.released()
-		outcome, err := w.worker().Step(t.Context(), back)
-		if err != nil || outcome.Settled || outcome.Wait <= 0 {
-			t.Errorf("the release did not wait: %+v %v", outcome, err)
-		}
+		w.waits(w.worker(), back)
 		return nil
-	}).Step(t.Context(), ref)
-	if err != nil || !outcome.Settled {
-		t.Errorf("%+v %v", outcome, err)
-	}
-	w.drive(t.Context(), back)
-	if q := w.quarantine(); !q.IsReleased() || w.locked() != 0 {
-		t.Errorf("%+v, %d are out of use", q, w.locked())
-	}
+	}), ref)
+	w.drive(w.worker(), back)
+	w.isReleased("after the call")
 
 	// A call that was given up may land until its lease has run out.
 	w, ref = quarantined(t)
 	w.step(w.quarantining(func() error { return context.DeadlineExceeded }), ref)
-	back = w.released()
-	if outcome, err := w.worker().Step(t.Context(), back); err != nil || outcome.Settled || len(w.quarantine().Leases) != 1 {
-		t.Errorf("%+v %v", outcome, err)
-	}
+	w.waits(w.worker(), w.released())
+	expect.Same(t, "leases", 1, len(w.quarantine().Leases))
 }
 
 // A call whose time was up may land, whatever its provider makes of that.
@@ -249,39 +235,27 @@ func TestAQuarantineWhoseTimeWasUpKeepsItsLease(t *testing.T) {
 // If the provider has no quarantine, an orphan stays in use until its date.
 func TestAProviderWithoutAQuarantine(t *testing.T) {
 	w, ref := quarantined(t)
-	o := w.kit().WorkerOptions()
-	o.Providers = map[string]wired.Provider{"demo": {Inventory: struct{ provider.Inventory }{}}}
-	w.settles(worker.New(o), ref)
+	by := w.worker()
+	by.Providers = map[string]wired.Provider{"demo": {Inventory: struct{ provider.Inventory }{}}}
+	w.settles(by, ref)
 	if q := w.quarantine(); q.State != lifecycle.Quarantined || w.locked() != 0 {
 		t.Errorf("%+v, %d are out of use", q, w.locked())
 	}
-}
-
-// listening is a provider that is told what its inventory said.
-type listening struct {
-	cloud
-	got *provider.Instance
-}
-
-func (l listening) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	*l.got = in
-	return l.cloud.Deprovision(ctx, in)
 }
 
 func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
 	w := newWorld(t)
 	astray(w)
 	state := provider.State{Format: 7, Data: []byte("key-1")}
-	r, err := w.ledger().Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "stray", Life: "lost"}, w.clock)
-	if err == nil {
-		r, err = r.BeginOrphanDeletion(lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock,
-			Timeout: time.Hour, Own: true},
-			lifecycle.Thing{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()})
-	}
-	expect.OK(t, err)
-	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(r)))
+	start := lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock, Timeout: time.Hour, Own: true}
+	r := expect.Get(w.quarantine().BeginOrphanDeletion(start,
+		lifecycle.Thing{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()}))(t)
+	w.commits(ledger.Put(r))
 	var got provider.Instance
-	w.step(w.by(listening{w.kit().Providers["demo"].(cloud), &got}), workflow.Ref{Token: r.Token(), Attempt: 1})
+	w.step(w.telling(func(in provider.Instance) (provider.Status, error) {
+		got = in
+		return provider.Status{Done: true}, nil
+	}), workflow.Of(r))
 	if got.Target.Name != "there" || got.State.Format != 7 || string(got.State.Data) != "key-1" {
 		t.Errorf("it is told %+v, %+v", got.Target, got.State)
 	}

@@ -1,22 +1,18 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // week is how long the plan "retained" keeps what is deleted.
@@ -44,9 +40,19 @@ func (w *world) kept() (all []lifecycle.Record) {
 
 func (w *world) recorded(key lifecycle.Key) lifecycle.Record {
 	w.Helper()
-	r, err := w.ledger().Record(context.Background(), key, w.clock)
-	expect.OK(w, err)
-	return r
+	return expect.Get(w.ledger().Record(context.Background(), key, w.clock))(w)
+}
+
+// seals is a provider's state as the record of the key has it.
+func (w *world) seals(key lifecycle.Key, state provider.State) lifecycle.Sealed {
+	w.Helper()
+	return expect.Get(w.vault.Seal(context.Background(), vault.Label{Key: key, Member: vault.State}, state.Encode()))(w)
+}
+
+// commits writes records as something else would.
+func (w *world) commits(changes ...ledger.Change) {
+	w.Helper()
+	expect.OK(w, quietLedger(w).Commit(context.Background(), changes...))
 }
 
 // isKept requires that the one thing there is was made for "i" and is kept for the owner,
@@ -72,10 +78,9 @@ func (w *world) isKept(when, owner string) {
 		r.Operation != nil || len(r.Leases) != 0 || r.Kept.Until.Before(r.Kept.Since.Add(23*time.Hour)) {
 		w.Errorf("%s: it is on record as %+v, kept %+v", when, r, r.Kept)
 	}
-	if gone, err := w.ledger().Record(context.Background(), r.Key.Current(), w.clock); err != nil ||
-		gone.Incarnation == r.Incarnation &&
-			(gone.State != lifecycle.Deleted || !gone.LateLook.IsZero() || len(gone.Leases) != 0) {
-		w.Errorf("%s: its tombstone is %+v %v", when, gone, err)
+	if gone := w.recorded(r.Key.Current()); gone.Incarnation == r.Incarnation &&
+		(gone.State != lifecycle.Deleted || !gone.LateLook.IsZero() || len(gone.Leases) != 0) {
+		w.Errorf("%s: its tombstone is %+v", when, gone)
 	}
 }
 
@@ -119,7 +124,7 @@ func TestWhatWasRebuiltIsKept(t *testing.T) {
 	done(provisionKept)(w)
 	i := w.instance()
 	i.Attributes.Snapshot = nil
-	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(i)))
+	w.commits(ledger.Put(i))
 	done(deprovision)(w)
 	if len(w.kept()) != 1 || w.held() != 1 {
 		t.Errorf("%d things exist, on record: %+v", w.held(), w.kept())
@@ -143,7 +148,7 @@ func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 			t.Parallel()
 			total := 0
 			for _, after := range []bool{false, true} {
-				for at := 1; ; at++ {
+				for at, survived := 1, false; !survived; at++ {
 					w := outlived(t)
 					life, want := w.kept()[0].Key, 0
 					if used {
@@ -152,11 +157,9 @@ func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 						w.clock, want = w.clock.Add(time.Hour), 1
 					}
 					w.effects, w.dieAt, w.after = 0, at, after
-					survived := w.alive(w.rest)
-					w.dieAt = 0
-					if !survived {
-						w.started = map[string]workflow.Ref{}
-						w.clock = w.clock.Add(time.Second)
+					survived = w.alive(w.rest)
+					if w.dieAt = 0; !survived {
+						w.restarts()
 						total++
 					}
 					w.rest()
@@ -167,9 +170,6 @@ func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 					if used && w.instance().State != lifecycle.Ready {
 						t.Errorf("what has its id is %q", w.instance().State)
 					}
-					if survived {
-						break
-					}
 				}
 			}
 			if total < 8 {
@@ -177,23 +177,6 @@ func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 			}
 		})
 	}
-}
-
-// keeper is a provider that keeps what is deleted as the test says.
-type keeper struct {
-	cloud
-	quarantine func(provider.Holding) error
-	adopt      func(h provider.Holding, former provider.Tags) error
-}
-
-func (k keeper) Quarantine(_ context.Context, h provider.Holding) error { return k.quarantine(h) }
-func (k keeper) Adopt(_ context.Context, h provider.Holding, former provider.Tags) error {
-	return k.adopt(h, former)
-}
-
-func (w *world) keeping(k keeper) *worker.Worker {
-	k.cloud = w.kit().Providers["demo"].(cloud)
-	return w.by(k)
 }
 
 // A provider is told the thing as its instance was, and until when; the date is the same in
@@ -205,34 +188,26 @@ func TestAProviderIsToldWhatToKeep(t *testing.T) {
 			done(provisionKept)(w)
 			i := w.instance()
 			state := provider.State{Format: 1, Data: []byte(`{"failed":"earlier"}`)}
-			sealed, err := w.vault.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.State}, state.Encode())
-			expect.OK(t, err)
+			sealed := w.seals(i.Key, state)
 			if lost {
 				sealed, state = []byte("\x01nonsense"), provider.State{}
 			}
 			i.Made.State, i.Made.Target = sealed, lifecycle.Target{Name: "east", Identity: "account"}
-			expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(i)))
-			ref := refOf(w.must(deprovision), 1)
+			w.commits(ledger.Put(i))
+			ref := w.asks(deprovision)
 			asked := w.clock
 			var told []provider.Holding
-			step := func(answer error) workflow.Outcome {
-				outcome, err := w.keeping(keeper{quarantine: func(h provider.Holding) error {
-					told = append(told, h)
-					return answer
-				}}).Step(t.Context(), ref)
-				expect.OK(t, err)
-				w.clock = w.clock.Add(outcome.Wait)
-				return outcome
-			}
-			if step(context.DeadlineExceeded).Settled || !step(nil).Settled {
-				t.Error("a fault ended it, or it did not end")
-			}
+			gives := []error{context.DeadlineExceeded, nil}
+			by := w.by(stub{cloud: w.cloud(), quarantine: func(h provider.Holding) error {
+				told = append(told, h)
+				return gives[len(told)-1]
+			}})
+			w.clock = w.clock.Add(w.waits(by, ref))
+			w.settles(by, ref)
 			for n, h := range told {
 				if h.Tags != (provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i",
-					Incarnation: i.Incarnation}) ||
-					!h.RetainedUntil.Equal(asked.Add(week)) || h.PlanID != i.Attributes.PlanID ||
-					h.Target.Identity != "account" ||
-					!cmp.Equal(h.State.Encode(), state.Encode()) {
+					Incarnation: i.Incarnation}) || !h.RetainedUntil.Equal(asked.Add(week)) || h.PlanID != i.Attributes.PlanID ||
+					h.Target.Identity != "account" || !bytes.Equal(h.State.Encode(), state.Encode()) {
 					t.Errorf("call %d is told %+v, of a state of format %d", n, h, h.State.Format)
 				}
 			}
@@ -249,10 +224,8 @@ func TestAProviderIsToldWhatToKeep(t *testing.T) {
 func TestWhatCannotBeKept(t *testing.T) {
 	w := newWorld(t)
 	done(provisionKept)(w)
-	ref := refOf(w.must(deprovision), 1)
-	outcome, err := w.by(struct{ provider.Provider }{cloudtest.Demo(w.things, 0)}).Step(t.Context(), ref)
-	if i := w.instance(); err != nil || outcome.Settled || i.State != lifecycle.Deleting || i.Operation.Faults != 1 ||
-		w.held() != 1 {
-		t.Errorf("%+v %v, it is %q, %d things", outcome, err, i.State, w.held())
+	outcome := w.step(w.by(struct{ provider.Provider }{w.demo()}), w.asks(deprovision))
+	if i := w.instance(); outcome.Settled || i.State != lifecycle.Deleting || i.Operation.Faults != 1 || w.held() != 1 {
+		t.Errorf("%+v, it is %q, %d things", outcome, i.State, w.held())
 	}
 }

@@ -84,7 +84,7 @@ func TestAnUpdateThatCannotBeOpenedEndsAtItsDeadline(t *testing.T) {
 		t.Run(fmt.Sprintf("Driven=%v", driven), func(t *testing.T) {
 			w := newWorld(t)
 			done(provision)(w)
-			ref := refOf(w.must(update), 1)
+			ref := w.asks(update)
 			w.vault = lost{}
 			if _, err := w.worker().Step(context.Background(), ref); !errors.Is(err, vault.ErrSealed) {
 				t.Fatalf("the step ends with %v: the test proves nothing", err)

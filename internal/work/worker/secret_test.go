@@ -21,7 +21,6 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
-	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
@@ -30,8 +29,8 @@ type secretive struct {
 	*world
 	cloud *cloudtest.Cloud
 	p     *cloudtest.Provider
-	// asks, if set, comes before and after each bind of the provider.
-	asks func(b provider.Binding, after bool)
+	// during, if set, comes before and after each bind of the provider.
+	during func(b provider.Binding, after bool)
 }
 
 func newSecretive(t *testing.T) *secretive {
@@ -39,36 +38,38 @@ func newSecretive(t *testing.T) *secretive {
 	w := newWorld(t)
 	s := &secretive{world: w, cloud: cloudtest.NewCloud(w.now)}
 	s.p = cloudtest.New(s.cloud, "broker-1")
-	s.drives(w.must(provision))
+	s.does(provision)
 	return s
 }
 
-func (s *secretive) steps() *worker.Worker { return s.by(watched{s.p, s}) }
-
-type watched struct {
-	*cloudtest.Provider
-	s *secretive
-}
-
-func (p watched) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	if p.s.asks != nil {
-		p.s.asks(b, false)
-		defer p.s.asks(b, true)
-	}
-	return p.Provider.Bind(ctx, b)
-}
-
-// drives steps an operation to its end.
-func (s *secretive) drives(r broker.Result) {
-	s.Helper()
-	for range 100 {
-		outcome := s.step(s.steps(), refOf(r, 1))
-		if outcome.Settled {
-			return
+// steps is a worker of that provider.
+func (s *secretive) steps() *worker.Worker {
+	return s.by(stub{cloud: cloud{s.world, s.p}, bind: func(ctx context.Context, b provider.Binding) (provider.Status, error) {
+		if s.during != nil {
+			s.during(b, false)
+			defer s.during(b, true)
 		}
-		s.clock = s.clock.Add(max(outcome.Wait, time.Millisecond))
+		return s.p.Bind(ctx, b)
+	}})
+}
+
+func (s *secretive) drives(ref workflow.Ref) {
+	s.Helper()
+	s.drive(s.steps(), ref)
+}
+
+// does carries a request through.
+func (s *secretive) does(ask asking) {
+	s.Helper()
+	s.drives(s.asks(ask))
+}
+
+// isEmpty requires that nothing is left.
+func (s *secretive) isEmpty() {
+	s.Helper()
+	if held, _, err := s.p.List(context.Background(), ""); err != nil || len(held) != 0 {
+		s.Errorf("left behind: %+v %v", held, err)
 	}
-	s.Fatalf("%v does not settle", r.Token)
 }
 
 // granted requires that the binding is ready, and that what is recorded of it is
@@ -80,8 +81,7 @@ func (s *secretive) granted() {
 		s.Fatalf("the binding is %q: %+v", b.State, b.Operation)
 	}
 	var g provider.Grant
-	plain, err := s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.Grant}, b.Grant)
-	expect.OK(s, err)
+	plain := expect.Get(s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.Grant}, b.Grant))(s)
 	expect.OK(s, json.Unmarshal(plain, &g))
 	text := func(name string) string { v, _ := g.Credentials[name].(string); return v }
 	if !s.cloud.Opens(&g) {
@@ -101,21 +101,17 @@ func TestTwoStepsOfOneBind(t *testing.T) {
 	for name, during := range map[string]bool{"BeforeTheCall": false, "AfterTheCall": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newSecretive(t)
-			ref := s.must(bind)
+			ref := s.asks(bind)
 			nested := false
-			s.asks = func(_ provider.Binding, after bool) {
+			s.during = func(_ provider.Binding, after bool) {
 				if after != during || nested {
 					return
 				}
 				nested = true
 				defer func() { nested = false }()
-				for range 5 { // whoever is there, too, goes on to the end if it can
-					outcome, err := s.steps().Step(context.Background(), refOf(ref, 1))
-					if err != nil {
-						t.Error(err)
-					}
-					if outcome.Settled || outcome.Wait <= worker.Patience {
-						t.Errorf("the second step gives %+v, want a wait that is left to the engine", outcome)
+				for range 5 { // a step that is there, too, goes on to the end if it can
+					if wait := s.waits(s.steps(), ref); wait <= worker.Patience {
+						t.Errorf("the second step waits %v, want a wait that is left to the engine", wait)
 					}
 				}
 			}
@@ -132,11 +128,11 @@ func TestFaultsOfATwoStepBind(t *testing.T) {
 		t.Run(fault.String(), func(t *testing.T) {
 			for n, struck := 1, true; struck; n++ {
 				s := newSecretive(t)
-				ref := s.must(bind)
+				ref := s.asks(bind)
 				hit, disarm := s.p.Calls.Arm(n, fault)
 				before := s.clock
 				for !hit() {
-					outcome := s.step(s.steps(), refOf(ref, 1))
+					outcome := s.step(s.steps(), ref)
 					if outcome.Settled {
 						break
 					}
@@ -149,14 +145,12 @@ func TestFaultsOfATwoStepBind(t *testing.T) {
 				if took := s.clock.Sub(before); took > 40*time.Second {
 					t.Errorf("with a fault at call %d it took %v: it waited for its own lease", n, took)
 				}
-				s.drives(s.must(unbind))
+				s.does(unbind)
 				if b := s.recorded(bindingKey); b.State != lifecycle.Deleted || b.Made.State != nil {
 					t.Errorf("the binding is %q, with state %v", b.State, b.Made.State != nil)
 				}
-				s.drives(s.must(deprovision))
-				if held, _, err := s.p.List(context.Background(), ""); err != nil || len(held) != 0 {
-					t.Errorf("left behind: %+v %v", held, err)
-				}
+				s.does(deprovision)
+				s.isEmpty()
 			}
 		})
 	}
@@ -166,12 +160,8 @@ func TestFaultsOfATwoStepBind(t *testing.T) {
 // and the next step waits until the lease has run out.
 func TestAStepThatDiedKeepsItsLease(t *testing.T) {
 	s := newSecretive(t)
-	ref := s.must(bind)
-	s.asks = func(provider.Binding, bool) { panic(died{}) }
-	if s.alive(func() { _, _ = s.steps().Step(context.Background(), refOf(ref, 1)) }) {
-		t.Fatal("the step lives")
-	}
-	s.asks = nil
+	ref := s.asks(bind)
+	s.dies(ref)
 	before := s.clock
 	s.drives(ref)
 	s.granted()
@@ -187,31 +177,21 @@ func TestWhatAProviderIsTold(t *testing.T) {
 	var told []provider.Instance
 	state := provider.State{Format: 3, Data: []byte("remembered")}
 	target := provider.Target{Name: "east", Identity: "account"}
-	o := w.worker().Options
-	o.Providers = testkit.AsDemo(telling{Provider: o.Providers["demo"].Provider, tell: func(in provider.Instance) (provider.Status, error) {
-		told = append(told, in)
-		if len(told) == 1 {
+	by := w.telling(func(in provider.Instance) (provider.Status, error) {
+		if told = append(told, in); len(told) == 1 {
 			return provider.Status{State: &state, Target: &target, After: time.Second}, nil
 		}
 		return provider.Status{Done: true}, nil
-	}})
-	run := func(r broker.Result) provider.Instance {
+	})
+	run := func(r broker.Result, err error) provider.Instance {
 		t.Helper()
-		for range 10 {
-			outcome := w.step(worker.New(o), refOf(r, 1))
-			if outcome.Settled {
-				return told[len(told)-1]
-			}
-			w.clock = w.clock.Add(outcome.Wait)
-		}
-		t.Fatal("it does not settle")
-		panic("unreachable")
+		expect.OK(t, err)
+		w.drive(by, refOf(r, 1))
+		return told[len(told)-1]
 	}
-	b := w.kit().BrokerOptions()
+	b := w.broker()
 	b.Identity, b.Catalog = "broker-1", planned{w.offered, json.RawMessage(`{"means":"this"}`), "1.0.0"}
-	r, err := provision(w, broker.New(b))
-	expect.OK(t, err)
-	in := run(r)
+	in := run(provision(w, b))
 	if in.Broker != "broker-1" || in.Target != target || string(in.State.Data) != "remembered" || in.State.Format != 3 ||
 		string(in.Snapshot) != `{"means":"this"}` || in.Former != nil || in.Place.Organization != "o" || in.Place.Space != "s" {
 		t.Errorf("the second step of a provision is told %+v of broker %q, target %v, state %v", in.Place, in.Broker, in.Target, in.State)
@@ -228,17 +208,13 @@ func TestWhatAProviderIsTold(t *testing.T) {
 	}
 	b.Catalog = planned{w.offered, json.RawMessage(`{"means":"more"}`), "2.0.0"}
 	newer := "2.0.0"
-	if r, err = broker.New(b).Update(t.Context(), broker.UpdateRequest{
-		Caller: w.caller(), InstanceID: "i", ServiceID: service(), MaintenanceVersion: &newer,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if in = run(r); string(in.Snapshot) != `{"means":"more"}` || string(in.Former) != `{"means":"this"}` ||
-		string(in.State.Data) != "remembered" {
+	in = run(b.Update(t.Context(), broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(),
+		MaintenanceVersion: &newer}))
+	if string(in.Snapshot) != `{"means":"more"}` || string(in.Former) != `{"means":"this"}` || string(in.State.Data) != "remembered" {
 		t.Errorf("an update is told %s, formerly %s", in.Snapshot, in.Former)
 	}
-	r = w.must(deprovision)
-	if in = run(r); in.Parameters != nil || string(in.Snapshot) != `{"means":"more"}` || string(in.State.Data) != "remembered" ||
+	in = run(deprovision(w, w.broker()))
+	if in.Parameters != nil || string(in.Snapshot) != `{"means":"more"}` || string(in.State.Data) != "remembered" ||
 		in.Target != target {
 		t.Errorf("a deletion is told %s, target %v", in.Snapshot, in.Target)
 	}
@@ -251,15 +227,12 @@ func TestWhatAProviderIsTold(t *testing.T) {
 // made is deleted all the same.
 func TestADeletionWorksWithoutTheState(t *testing.T) {
 	s := newSecretive(t)
-	s.drives(s.must(bind))
+	s.does(bind)
 	s.granted()
 	s.vault = locked{s.vault}
-	for _, ask := range []asking{unbind, deprovision} {
-		s.drives(s.must(ask))
-	}
-	if held, _, err := s.p.List(context.Background(), ""); err != nil || len(held) != 0 {
-		t.Errorf("left behind: %+v %v", held, err)
-	}
+	s.does(unbind)
+	s.does(deprovision)
+	s.isEmpty()
 }
 
 // locked opens nothing.
@@ -272,31 +245,23 @@ func (locked) Open(context.Context, vault.Label, []byte) ([]byte, error) {
 // A state that is too large fails the operation, and one that a failure gives is
 // recorded.
 func TestStatesAtTheirBounds(t *testing.T) {
+	state := func(bytes int) *provider.State { return &provider.State{Format: 1, Data: make([]byte, bytes)} }
+	long, failure := provider.Target{Name: strings.Repeat("x", limits.Record)}, provider.Failf("no")
+	failure.State = state(1)
 	for name, c := range map[string]struct {
-		answer func() (provider.Status, error)
+		status provider.Status
+		err    error
 		fails  bool
 		kept   bool
 	}{
-		"Largest": {func() (provider.Status, error) {
-			return provider.Status{Done: true, State: &provider.State{Format: 1, Data: make([]byte, limits.State)}}, nil
-		}, false, true},
-		"TooLarge": {func() (provider.Status, error) {
-			return provider.Status{Done: true, State: &provider.State{Format: 1, Data: make([]byte, limits.State+1)}}, nil
-		}, true, false},
-		"TargetTooLong": {func() (provider.Status, error) {
-			return provider.Status{Done: true, Target: &provider.Target{Name: strings.Repeat("x", limits.Record)}}, nil
-		}, true, false},
-		"OfAFailure": {func() (provider.Status, error) {
-			f := provider.Failf("no")
-			f.State = &provider.State{Format: 1, Data: []byte("what was half made")}
-			return provider.Status{}, f
-		}, true, true},
+		"Largest":       {provider.Status{Done: true, State: state(limits.State)}, nil, false, true},
+		"TooLarge":      {provider.Status{Done: true, State: state(limits.State + 1)}, nil, true, false},
+		"TargetTooLong": {provider.Status{Done: true, Target: &long}, nil, true, false},
+		"OfAFailure":    {provider.Status{}, failure, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			ref := refOf(w.must(provision), 1)
-			steps := w.with(func(context.Context) (provider.Status, error) { return c.answer() })
-			w.step(steps, ref)
+			w.step(w.with(answers(c.status, c.err)), w.asks(provision))
 			i := w.instance()
 			if (i.State == lifecycle.CreateFailed) != c.fails || (i.Made.State != nil) != c.kept {
 				t.Errorf("the instance is %q, with a state: %v", i.State, i.Made.State != nil)
@@ -334,62 +299,37 @@ func TestABindingOfARebuiltInstance(t *testing.T) {
 	i := s.instance()
 	i.Attributes.Snapshot = nil
 	expect.OK(t, quietLedger(s.world).Commit(t.Context(), ledger.Put(i)))
-	ref := s.must(bind)
+	ref := s.asks(bind)
 	var told []string
-	s.asks = func(b provider.Binding, _ bool) { told = append(told, string(b.Instance.Snapshot)) }
-	o := s.steps().Options
-	o.Plans = planned{s.offered, json.RawMessage(`{"means":"this"}`), ""}
-	s.step(worker.New(o), refOf(ref, 1))
+	s.during = func(b provider.Binding, _ bool) { told = append(told, string(b.Instance.Snapshot)) }
+	by := s.steps()
+	by.Plans = planned{s.offered, json.RawMessage(`{"means":"this"}`), ""}
+	s.step(by, ref)
 	if len(told) == 0 || told[0] != `{"means":"this"}` {
 		t.Errorf("the provider is told %q", told)
 	}
-}
-
-// telling asks for the answers of instances.
-type telling struct {
-	provider.Provider
-	tell func(provider.Instance) (provider.Status, error)
-}
-
-func (p telling) Provision(_ context.Context, in provider.Instance) (provider.Status, error) {
-	return p.tell(in)
-}
-func (p telling) Update(_ context.Context, in provider.Instance) (provider.Status, error) {
-	return p.tell(in)
-}
-func (p telling) Deprovision(_ context.Context, in provider.Instance) (provider.Status, error) {
-	return p.tell(in)
 }
 
 // An update waits until no step of a binding calls the cloud, and a bind whose
 // instance has changed since it was asked is not recorded.
 func TestUpdatesAndBindsDoNotMeet(t *testing.T) {
 	s := newSecretive(t)
-	ref := s.must(bind)
+	ref := s.asks(bind)
 	var updated workflow.Ref
-	s.asks = func(_ provider.Binding, after bool) {
+	s.during = func(_ provider.Binding, after bool) {
 		if after || updated.Attempt != 0 {
 			return
 		}
-		updated = refOf(s.must(update), 1)
-		o := s.worker().Options
-		o.Providers = testkit.AsDemo(telling{Provider: s.p, tell: func(provider.Instance) (provider.Status, error) {
-			t.Error("the update called the cloud beside the bind")
-			return provider.Status{Done: true}, nil
-		}})
-		outcome, err := worker.New(o).Step(context.Background(), updated)
-		if err != nil || outcome.Settled {
-			t.Errorf("the update's step: %+v %v", outcome, err)
-		}
+		updated = s.asks(update)
+		s.waits(s.silent("for an update beside the bind"), updated)
 	}
 	for range 5 {
-		outcome := s.step(s.steps(), refOf(ref, 1))
-		s.clock = s.clock.Add(outcome.Wait)
+		s.clock = s.clock.Add(s.step(s.steps(), ref).Wait)
 	}
 	if b := s.recorded(bindingKey); !b.InProgress() {
 		t.Errorf("the binding is %q while its instance is updated", b.State)
 	}
-	s.drives(broker.Result{Token: updated.Token})
+	s.drives(updated)
 	if i := s.instance(); i.State != lifecycle.Ready {
 		t.Fatalf("the instance is %q: %+v", i.State, i.Operation)
 	}

@@ -9,11 +9,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
-	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/storetest"
-	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
 var restoredKey = lifecycle.Key{Platform: "p", Instance: "r"}
@@ -29,24 +26,16 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
 	i := w.instance()
-	state := provider.State{Format: 2, Data: []byte("x")}
-	sealed, err := w.vault.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.State}, state.Encode())
-	expect.OK(t, err)
-	i.Made.State, i.Made.Target = sealed, lifecycle.Target{Name: "east", Identity: "account"}
+	i.Made.State = w.seals(i.Key, provider.State{Format: 2, Data: []byte("x")})
+	i.Made.Target = lifecycle.Target{Name: "east", Identity: "account"}
 	i.Made.Origin = lifecycle.Origin{Instance: "before", Incarnation: "earlier"} // it was undeleted
 	i.Attributes.Snapshot = []byte(`{"means":"this"}`)
-	expect.OK(t, quietLedger(w).Commit(t.Context(), ledger.Put(i)))
-	ref := refOf(w.must(restore), 1)
-	o := w.worker().Options
+	w.commits(ledger.Put(i))
 	var told []provider.Instance
-	o.Providers = testkit.AsDemo(telling{Provider: o.Providers["demo"].Provider, tell: func(in provider.Instance) (provider.Status, error) {
+	w.drive(w.telling(func(in provider.Instance) (provider.Status, error) {
 		told = append(told, in)
 		return provider.Status{Done: len(told) == 2, After: time.Second}, nil
-	}})
-	for range 2 {
-		w.step(worker.New(o), ref)
-		w.clock = w.clock.Add(time.Second)
-	}
+	}), w.asks(restore))
 	for n, in := range told {
 		s := in.Source
 		if s == nil || s.Platform != "p" || s.ID != "i" || s.Incarnation != i.Incarnation || string(s.Snapshot) != `{"means":"this"}` ||
@@ -78,23 +67,21 @@ func TestASourceThatChanges(t *testing.T) {
 			t.Run(name+when, func(t *testing.T) {
 				w := newWorld(t)
 				done(provision)(w)
-				asked := w.must(restore)
-				ref, o := refOf(asked, 1), w.worker().Options
-				calls := 0
-				o.Providers = testkit.AsDemo(telling{Provider: o.Providers["demo"].Provider, tell: func(provider.Instance) (provider.Status, error) {
+				ref, calls, want := w.asks(restore), 0, 1
+				by := w.telling(func(provider.Instance) (provider.Status, error) {
 					calls++
 					if when == "During" || when == "AtTheEnd" {
 						w.must(c.ask)
 					}
-					return provider.Status{Done: when == "AtTheEnd", After: time.Second, State: &provider.State{Format: 1, Data: []byte("made")}}, nil
-				}})
-				want := 1
+					state := &provider.State{Format: 1, Data: []byte("made")}
+					return provider.Status{Done: when == "AtTheEnd", After: time.Second, State: state}, nil
+				})
 				if when == "Before" {
 					want = 0
 					w.must(c.ask)
 				}
 				for n := range 3 {
-					w.step(worker.New(o), ref)
+					w.step(by, ref)
 					w.clock = w.clock.Add(time.Second)
 					if n == 0 && when == "Between" {
 						w.must(c.ask)
@@ -111,10 +98,8 @@ func TestASourceThatChanges(t *testing.T) {
 				if r, held := w.restored(), w.held(); r.State != lifecycle.Deleted || held != c.held {
 					t.Errorf("in the end it is %q, and there are %d things", r.State, held)
 				}
-				if p, err := w.broker().LastOperation(t.Context(), restoredKey, asked.Token.String()); err != nil ||
-					p.Operation.Phase != lifecycle.Failed {
-					t.Errorf("its token says %v %v", p.Operation.Phase, err)
-				}
+				p := expect.Get(w.broker().LastOperation(t.Context(), restoredKey, ref.Token.String()))(t)
+				expect.Same(t, "its token says", lifecycle.Failed, p.Operation.Phase)
 			})
 		}
 	}
@@ -125,22 +110,16 @@ func TestASourceThatChanges(t *testing.T) {
 func TestASourceThatChangesBesideTheLease(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
-	ref, o := refOf(w.must(restore), 1), w.worker().Options
-	once := false
-	o.Records = ledgerOver(w, &storetest.Faulty{Store: w.records, Before: func([]store.Change) error {
+	ref, by, once := w.asks(restore), w.silent("by a restore whose source has changed"), false
+	by.Records = ledgerOver(w, &storetest.Faulty{Store: w.records, Before: func([]store.Change) error {
 		if !once {
 			once = true
 			w.must(update)
 		}
 		return nil
 	}})
-	o.Providers = testkit.AsDemo(telling{Provider: o.Providers["demo"].Provider, tell: func(provider.Instance) (provider.Status, error) {
-		t.Error("the cloud was asked")
-		return provider.Status{}, nil
-	}})
-	for range 2 {
-		w.step(worker.New(o), ref)
-	}
+	w.step(by, ref)
+	w.step(by, ref)
 	if r := w.restored(); !once || r.State != lifecycle.CreateFailed {
 		t.Errorf("it is %q", r.State)
 	}

@@ -9,11 +9,10 @@ import (
 
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
@@ -28,8 +27,7 @@ func TestUnbindAndDeprovisionDoNotHinderOneAnother(t *testing.T) {
 	}
 	for range 100 {
 		for name, ref := range w.started {
-			outcome := w.step(w.worker(), ref)
-			if outcome.Settled {
+			if w.step(w.worker(), ref).Settled {
 				delete(w.started, name)
 			}
 		}
@@ -42,98 +40,80 @@ func TestUnbindAndDeprovisionDoNotHinderOneAnother(t *testing.T) {
 	w.ended(deed{state: lifecycle.Deleted, key: bindingKey}, "in the end")
 }
 
-// obstructed is a provider that can unbind only for the deletion of the instance, if it
-// can do that.
+// obstructed is a world whose provider can unbind only for the deletion of the instance, if it can
+// do that.
 type obstructed struct {
-	provider.Provider
+	*world
 	unbinds   int
 	deletable bool
 }
 
-func (o *obstructed) Unbind(_ context.Context, b provider.Binding) (provider.Status, error) {
-	if b.Instance.Operation.Kind == operation.Deprovision {
-		if !o.deletable {
-			return provider.Status{}, provider.Failf("not deletable")
-		}
-		return provider.Status{Done: true}, nil
+func (o *obstructed) unbind(_ context.Context, b provider.Binding) (provider.Status, error) {
+	switch {
+	case b.Instance.Operation.Kind != operation.Deprovision:
+		o.unbinds++
+		return provider.Status{}, errors.New("the tenant's things are in the way")
+	case !o.deletable:
+		return provider.Status{}, provider.Failf("not deletable")
 	}
-	o.unbinds++
-	return provider.Status{}, errors.New("the tenant's things are in the way")
-}
-
-func (o *obstructed) Deprovision(context.Context, provider.Instance) (provider.Status, error) {
 	return provider.Status{Done: true}, nil
-}
-
-// The deletion of an instance does not wait for an unbind that cannot go on: it removes
-// the binding in its place, and meanwhile the unbind asks for nothing. The platform
-// learns that the unbind has succeeded.
-func TestADeprovisionOvertakesAnUnbind(t *testing.T) {
-	w, o, options := obstruct(t)
-	o.deletable = true
-	began, unbinding := w.clock, w.must(unbind)
-	steps(t, w, options, 3)
-	before := o.unbinds
-	deleting := w.must(deprovision)
-	for range 10 {
-		steps(t, w, options, 1)
-	}
-	if i := w.instance(); i.State != lifecycle.Deleted || before == 0 || o.unbinds > before+1 {
-		t.Errorf("after %v the instance is %q, and the unbind was tried %d times, then %d", w.clock.Sub(began), i.State, before,
-			o.unbinds)
-	}
-	if b := w.recorded(bindingKey); b.State != lifecycle.Deleted || b.Operation.Phase != lifecycle.Succeeded {
-		t.Errorf("the binding is %q, its operation %+v", b.State, b.Operation)
-	}
-	for _, r := range []broker.Result{unbinding, deleting} {
-		if ref := refOf(r, 1); w.recorded(ref.Token.Key).InProgress() {
-			t.Errorf("%s goes on", ref.Name())
-		}
-	}
-}
-
-// An unbind that was overtaken goes on once the deletion of the instance has failed.
-func TestAnUnbindOutlivesADeprovisionThatFails(t *testing.T) {
-	w, o, options := obstruct(t)
-	w.must(unbind)
-	steps(t, w, options, 3)
-	w.must(deprovision)
-	for range 10 {
-		steps(t, w, options, 1)
-	}
-	if i := w.instance(); i.State != lifecycle.DeleteFailed {
-		t.Fatalf("the instance is %q: the test proves nothing", i.State)
-	}
-	before := o.unbinds
-	w.clock = w.clock.Add(5 * time.Minute)
-	steps(t, w, options, 1)
-	if o.unbinds == before {
-		t.Error("the unbind does not go on")
-	}
-}
-
-func obstruct(t *testing.T) (*world, *obstructed, worker.Options) {
-	t.Helper()
-	w := newWorld(t)
-	done(provision, bind)(w)
-	o := &obstructed{}
-	options := w.worker().Options
-	options.Providers = testkit.AsDemo(o)
-	return w, o, options
 }
 
 // steps has each execution that was started make steps, a second apart or as far apart
 // as they ask for.
-func steps(t *testing.T, w *world, o worker.Options, n int) {
-	t.Helper()
+func (o *obstructed) steps(n int) {
+	o.Helper()
+	by := o.by(stub{unbind: o.unbind, instance: func(context.Context, provider.Instance) (provider.Status, error) {
+		return provider.Status{Done: true}, nil
+	}})
 	for range n {
-		for name, ref := range w.started {
-			outcome := w.step(worker.New(o), ref)
+		for name, ref := range o.started {
+			outcome := o.step(by, ref)
 			if outcome.Settled {
-				delete(w.started, name)
+				delete(o.started, name)
 			}
-			w.clock = w.clock.Add(min(outcome.Wait, time.Second))
+			o.clock = o.clock.Add(min(outcome.Wait, time.Second))
 		}
+	}
+}
+
+// The deletion of an instance does not wait for an unbind that cannot go on: it removes
+// the binding in its place, and meanwhile the unbind asks for nothing. The platform
+// learns that the unbind has succeeded. If the deletion fails, the unbind goes on.
+func TestADeprovisionOvertakesAnUnbind(t *testing.T) {
+	for name, deletable := range map[string]bool{"Deletable": true, "NotDeletable": false} {
+		t.Run(name, func(t *testing.T) {
+			o := &obstructed{world: newWorld(t), deletable: deletable}
+			done(provision, bind)(o.world)
+			unbinding := o.asks(unbind)
+			o.steps(3)
+			before := o.unbinds
+			deleting := o.asks(deprovision)
+			o.steps(10)
+			if !deletable {
+				if i := o.instance(); i.State != lifecycle.DeleteFailed {
+					t.Fatalf("the instance is %q: the test proves nothing", i.State)
+				}
+				before = o.unbinds
+				o.clock = o.clock.Add(5 * time.Minute)
+				if o.steps(1); o.unbinds == before {
+					t.Error("the unbind does not go on")
+				}
+				return
+			}
+			if before == 0 || o.unbinds > before+1 {
+				t.Errorf("the unbind was tried %d times, then %d", before, o.unbinds)
+			}
+			if b := o.recorded(bindingKey); b.State != lifecycle.Deleted || b.Operation.Phase != lifecycle.Succeeded {
+				t.Errorf("the binding is %q, its operation %+v", b.State, b.Operation)
+			}
+			for _, ref := range []workflow.Ref{unbinding, deleting} {
+				if o.recorded(ref.Token.Key).InProgress() {
+					t.Errorf("%s goes on", ref.Name())
+				}
+			}
+			expect.Same(t, "the instance", lifecycle.Deleted, o.instance().State)
+		})
 	}
 }
 
@@ -164,17 +144,16 @@ func TestAnUpdateOfAnInstanceWithManyBindings(t *testing.T) {
 				Until: w.clock.Add(time.Hour)}}
 			busy = b
 		}
-		expect.OK(t, quietLedger(w).Commit(t.Context(), ledger.Put(b)))
+		w.commits(ledger.Put(b))
 	}
-	ref := refOf(w.must(update), 1)
-	o := w.worker().Options
-	counted := &looking{Records: o.Records}
-	o.Records, o.Providers = counted, testkit.AsDemo(scripted{step: finished})
+	ref, by := w.asks(update), w.with(finished)
+	counted := &looking{Records: by.Records}
+	by.Records = counted
 	most, steps := 0, 0
 	step := func() (settled bool) {
 		t.Helper()
 		before := counted.looks
-		outcome := w.step(worker.New(o), ref)
+		outcome := w.step(by, ref)
 		most, steps = max(most, counted.looks-before), steps+1
 		w.clock = w.clock.Add(outcome.Wait)
 		return outcome.Settled
@@ -185,7 +164,7 @@ func TestAnUpdateOfAnInstanceWithManyBindings(t *testing.T) {
 		}
 	}
 	busy.Version, busy.Leases = 1, nil
-	expect.OK(t, quietLedger(w).Commit(t.Context(), ledger.Put(busy)))
+	w.commits(ledger.Put(busy))
 	for !step() {
 		if steps > 100 {
 			t.Fatal("it never begins")

@@ -1,9 +1,7 @@
 package worker_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -12,9 +10,9 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // freed has "i" be kept, and an operator allow that it is given back.
@@ -31,7 +29,7 @@ func (w *world) free() {
 	if !ok {
 		w.Fatal("it cannot be given back")
 	}
-	expect.OK(w, w.ledger().Commit(context.Background(), ledger.Put(r)))
+	w.commits(ledger.Put(r))
 	w.handle = r.Handle()
 }
 
@@ -40,9 +38,7 @@ func undeleteAs(id string, more map[string]any) asking {
 	return func(w *world, b *broker.Broker) (broker.Result, error) {
 		parameters := map[string]any{"restore_from": w.handle}
 		maps.Copy(parameters, more)
-		raw, err := json.Marshal(parameters)
-		expect.OK(w, err)
-		return orders(id, "retained", raw)(w, b)
+		return orders(id, "retained", expect.Get(json.Marshal(parameters))(w))(w, b)
 	}
 }
 
@@ -155,9 +151,7 @@ func TestWhatIsKeptAgainKeepsItsDate(t *testing.T) {
 	freed(w)
 	until := w.kept()[0].Kept.Until
 	both(begun(undelete), done(remove))(w)
-	if k := w.kept()[0].Kept; !k.Until.Equal(until) {
-		t.Errorf("it was kept until %v, and is until %v", until, k.Until)
-	}
+	expect.Same(t, "it is kept until", until, w.kept()[0].Kept.Until)
 	w.free()
 	w.clock = until.Add(-time.Hour)
 	w.free()
@@ -167,6 +161,11 @@ func TestWhatIsKeptAgainKeepsItsDate(t *testing.T) {
 	}
 }
 
+// adopting is a worker whose provider tells what is to be adopted.
+func (w *world) adopting(adopt func(h provider.Holding, former provider.Tags) error) *worker.Worker {
+	return w.by(stub{cloud: w.cloud(), adopt: adopt})
+}
+
 // The call of a former life that may yet land is waited for before the thing is another's.
 func TestUndeleteWaitsForTheFormerLife(t *testing.T) {
 	w := newWorld(t)
@@ -174,18 +173,17 @@ func TestUndeleteWaitsForTheFormerLife(t *testing.T) {
 	life := w.kept()[0]
 	life.Leases = []lifecycle.Lease{{Holder: "late", Operation: "former", Taken: w.clock,
 		Until: w.clock.Add(time.Minute), TimedOut: true}}
-	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(life)))
-	ref := refOf(w.must(undelete), 1)
-	calls := 0
-	k := w.keeping(keeper{adopt: func(provider.Holding, provider.Tags) error { calls++; return nil }})
+	w.commits(ledger.Put(life))
+	ref, calls := w.asks(undelete), 0
+	by := w.adopting(func(provider.Holding, provider.Tags) error { calls++; return nil })
 	for range 3 {
-		if outcome, err := k.Step(t.Context(), ref); err != nil || outcome.Wait <= 0 || calls != 0 {
-			t.Fatalf("%+v %v, %d calls", outcome, err, calls)
-		}
+		w.waits(by, ref)
+		expect.Same(t, "calls before the lease has run out", 0, calls)
 	}
 	w.clock = w.clock.Add(time.Minute)
-	if _, err := k.Step(t.Context(), ref); err != nil || calls != 1 || w.restored().Adopts() {
-		t.Errorf("%v, %d calls, on record: %+v", err, calls, w.restored().Undeletes)
+	w.step(by, ref)
+	if calls != 1 || w.restored().Adopts() {
+		t.Errorf("%d calls, on record: %+v", calls, w.restored().Undeletes)
 	}
 }
 
@@ -194,18 +192,14 @@ func TestAProviderIsToldWhatToAdopt(t *testing.T) {
 	w := newWorld(t)
 	freed(w)
 	life := w.kept()[0]
-	sealed, err := w.vault.Seal(t.Context(), vault.Label{Key: life.Key, Member: vault.State}, provider.State{Format: 3}.Encode())
-	expect.OK(t, err)
-	life.Made.State = sealed
-	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(life)))
-	ref := refOf(w.must(undelete), 1)
+	life.Made.State = w.seals(life.Key, provider.State{Format: 3})
+	w.commits(ledger.Put(life))
 	var h provider.Holding
 	var former provider.Tags
-	expect.Get(w.keeping(keeper{adopt: func(is provider.Holding, was provider.Tags) error {
+	w.step(w.adopting(func(is provider.Holding, was provider.Tags) error {
 		h, former = is, was
 		return nil
-	}}).Step(t.Context(), ref))(t)
-
+	}), w.asks(undelete))
 	was := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Incarnation: life.Incarnation}
 	if former.Owner() != was || h.Tags.Instance != "r" || h.Tags.Incarnation != w.restored().Incarnation ||
 		h.Tags.Origin != (provider.Origin{Instance: "i", Incarnation: life.Incarnation}) || h.State.Format != 3 {
@@ -213,53 +207,52 @@ func TestAProviderIsToldWhatToAdopt(t *testing.T) {
 	}
 }
 
+// refuses requires that a request is refused as a bad one.
+func (w *world) refuses(ask asking, what string) {
+	w.Helper()
+	expect.Same(w, what+" is answered", lifecycle.BadRequest, reason(expect.Err(ask(w, w.broker()))))
+}
+
 // Two undeletes, or an undelete and the final deletion, have one winner.
 func TestOneWins(t *testing.T) {
-	t.Run("TwoProvisions", func(t *testing.T) {
-		w := newWorld(t)
-		freed(w)
-		w.must(undelete)
-		if _, err := undeleteAs("r2", nil)(w, w.broker()); !isRefusal(err) {
-			t.Errorf("the second one is answered %v", err)
-		}
-		w.rest()
-		w.isGivenBack("the first one")
-	})
-	t.Run("DeletionFirst", func(t *testing.T) {
-		w := newWorld(t)
-		freed(w)
-		w.clock = w.kept()[0].Kept.Until
-		expect.Get(w.reaper().Sweep(t.Context()))(t)
-		if _, err := undelete(w, w.broker()); !isRefusal(err) {
-			t.Errorf("what is being deleted is given back: %v", err)
-		}
-		w.rest()
-		if w.held() != 0 || len(w.kept()) != 0 {
-			t.Errorf("%d things, %+v", w.held(), w.kept())
-		}
-	})
-	t.Run("UndeleteFirst", func(t *testing.T) {
-		w := newWorld(t)
-		freed(w)
-		w.clock = w.kept()[0].Kept.Until.Add(-time.Second)
-		w.must(undelete)
-		w.clock = w.clock.Add(time.Hour) // its date has come, and it is looked at
-		report, err := w.reaper().Sweep(t.Context())
-		if err != nil || report.Removed != 0 {
-			t.Errorf("%+v %v", report, err)
-		}
-		w.rest()
-		w.isGivenBack("when its date has come")
-	})
-	t.Run("AtOnce", func(t *testing.T) { // the deletion begins while the request is decided
-		w := newWorld(t)
-		freed(w)
-		life := w.kept()[0]
-		begun, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: w.clock})
-		expect.OK(t, err)
-		expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(begun)))
-		expect.Fails(t, "both win", ledger.ErrConflict, w.ledger().Commit(t.Context(), ledger.Delete(life)))
-	})
+	for name, wins := range map[string]func(w *world){
+		"TwoProvisions": func(w *world) {
+			w.must(undelete)
+			w.refuses(undeleteAs("r2", nil), "the second one")
+			w.rest()
+			w.isGivenBack("the first one")
+		},
+		"DeletionFirst": func(w *world) {
+			w.clock = w.kept()[0].Kept.Until
+			w.sweep()
+			w.refuses(undelete, "what is being deleted")
+			w.rest()
+			if w.held() != 0 || len(w.kept()) != 0 {
+				w.Errorf("%d things, %+v", w.held(), w.kept())
+			}
+		},
+		"UndeleteFirst": func(w *world) {
+			w.clock = w.kept()[0].Kept.Until.Add(-time.Second)
+			w.must(undelete)
+			w.clock = w.clock.Add(time.Hour) // its date has come, and it is looked at
+			expect.Same(w, "removed", 0, w.sweep().Removed)
+			w.rest()
+			w.isGivenBack("when its date has come")
+		},
+		"AtOnce": func(w *world) { // the deletion begins while the request is decided
+			life := w.kept()[0]
+			begun, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: w.clock})
+			expect.OK(w, err)
+			w.commits(ledger.Put(begun))
+			expect.Fails(w, "both win", ledger.ErrConflict, w.ledger().Commit(w.Context(), ledger.Delete(life)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			freed(w)
+			wins(w)
+		})
+	}
 }
 
 // An undelete whose kept thing is missing fails: nothing is made in its place.
@@ -277,9 +270,4 @@ func TestWhatIsNotThereIsNotGivenBack(t *testing.T) {
 	if len(w.kept()) != 0 || w.held() != 0 {
 		t.Errorf("%+v", w.kept())
 	}
-}
-
-func isRefusal(err error) bool {
-	var refusal *lifecycle.Refusal
-	return errors.As(err, &refusal)
 }
