@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A Factory makes an engine that calls step and, between steps, does not wait
@@ -114,13 +115,9 @@ func startDrivesToTheEnd(t *testing.T, factory Factory) {
 		defer mu.Unlock()
 		waits = append(waits, d)
 	})
-	if err := e.Start(context.Background(), ref(t, 1)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Start(context.Background(), ref(t, 1)))
 	await(t, "the last step", s.ended)
-	if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Finish(context.Background(), ref(t, 1)))
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Contains(waits, 3*time.Second) {
@@ -150,24 +147,16 @@ func startingTwiceIsStartingOnce(t *testing.T, factory Factory) {
 	await(t, "the last step", s.ended)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.most != 1 {
-		t.Errorf("%d steps of one execution at once", s.most)
-	}
+	expect.Same(t, "steps of one execution at once", 1, s.most)
 }
 
 func anErrorEndsTheExecution(t *testing.T, factory Factory) {
 	s := newScript(workflow.Outcome{}, workflow.Outcome{Settled: true})
 	s.errs = []error{errors.New("the store is away")}
 	e := factory(t, s.step, func(time.Duration) {})
-	if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if n := s.count(); n != 1 {
-		t.Errorf("%d steps were made", n)
-	}
-	if err := e.Start(context.Background(), ref(t, 2)); err != nil { // the reaper's next attempt
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Finish(context.Background(), ref(t, 1)))
+	expect.Same(t, "steps that were made", 1, s.count())
+	expect.OK(t, e.Start(context.Background(), ref(t, 2))) // the reaper's next attempt
 	await(t, "the next attempt", s.ended)
 }
 
@@ -182,12 +171,8 @@ func aPanicEndsOnlyItsExecution(t *testing.T, factory Factory) {
 		}
 		return s.step(ctx, r)
 	}, func(time.Duration) {})
-	if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(context.Background(), ref(t, 2)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Finish(context.Background(), ref(t, 1)))
+	expect.OK(t, e.Start(context.Background(), ref(t, 2)))
 	await(t, "another execution", s.ended)
 }
 
@@ -197,9 +182,7 @@ func finishDoesNotWaitForEver(t *testing.T, factory Factory) {
 	e := factory(t, s.step, func(time.Duration) {})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := e.Finish(ctx, ref(t, 1)); err != nil {
-		t.Errorf("the time was up: %v", err)
-	}
+	expect.OK(t, e.Finish(ctx, ref(t, 1)), "the time was up")
 	close(s.hold)
 	await(t, "the work to go on", s.ended)
 }
@@ -208,9 +191,7 @@ func finishWaitsForWhatRuns(t *testing.T, factory Factory) {
 	s := newScript(workflow.Outcome{}, workflow.Outcome{Settled: true})
 	s.hold = make(chan struct{})
 	e := factory(t, s.step, func(time.Duration) {})
-	if err := e.Start(context.Background(), ref(t, 1)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Start(context.Background(), ref(t, 1)))
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)

@@ -56,21 +56,24 @@ type stock struct {
 
 func newStock(t *testing.T) *stock {
 	s := &stock{scene: newScene(t), shelf: &shelf{}}
-	s.options = reaper.InventoryOptions{Records: s.records, Listers: map[string]reaper.Lister{"demo": s.shelf}, Whose: ours, Every: time.Hour}
+	s.options = reaper.InventoryOptions{Records: s.records, Listers: map[string]reaper.Lister{"demo": s.shelf},
+		Whose: ours, Every: time.Hour}
 	return s
 }
 
-// run sweeps as a new process does.
-func (s *stock) run(ctx context.Context) reaper.Report {
-	s.Helper()
+// sweeps is a sweep of a new process.
+func (s *stock) sweeps(ctx context.Context) (reaper.Report, error) {
 	r := s.reaper(func(_ context.Context, ref workflow.Ref) error {
 		s.started = append(s.started, ref)
 		return nil
 	})
 	r.Inventory = &s.options
-	report, err := r.Sweep(ctx)
-	expect.OK(s, err)
-	return report
+	return r.Sweep(ctx)
+}
+
+func (s *stock) run(ctx context.Context) reaper.Report {
+	s.Helper()
+	return expect.Get(s.sweeps(ctx))(s)
 }
 
 // pass moves the clock to the next pass and gives its report.
@@ -81,18 +84,38 @@ func (s *stock) pass() ledger.Counted {
 	return s.last()
 }
 
+// twice is the report of the second pass from now: one sight proves nothing.
+func (s *stock) twice() ledger.Counted {
+	s.Helper()
+	s.pass()
+	return s.pass()
+}
+
+// resume has an operator say that the table is the right one.
+func (s *stock) resume() {
+	s.Helper()
+	expect.OK(s, reaper.Resume(s.Context(), s.records, s.options.Whose, s.now))
+}
+
 // last is the last inventory's report.
 func (s *stock) last() ledger.Counted {
 	s.Helper()
-	reports, err := s.records.Reports(s.Context(), time.Time{})
-	expect.OK(s, err)
-	for _, r := range slices.Backward(reports) {
+	for _, r := range slices.Backward(expect.Get(s.records.Reports(s.Context(), time.Time{}))(s)) {
 		if r.Counted != nil {
 			return *r.Counted
 		}
 	}
 	s.Fatal("there is no report of an inventory")
 	panic("unreachable")
+}
+
+// isKnown requires that the table says whose it is, or that it does not yet.
+func (s *stock) isKnown(want bool) {
+	s.Helper()
+	id := expect.Get(s.records.Identity(s.Context()))(s)
+	if (id.Version > 0) != want || want && (id.Deployment != ours.Deployment || id.Broker != ours.Broker) {
+		s.Errorf("the table says that it is of %+v, want that it says so: %v", id, want)
+	}
 }
 
 func thing(id string, created time.Time) lifecycle.Thing {
@@ -109,17 +132,14 @@ func thing(id string, created time.Time) lifecycle.Thing {
 func (s *stock) recorded(id string, deleted bool) lifecycle.Thing {
 	s.Helper()
 	key := s.overdue(id)
-	i, err := s.records.Record(s.Context(), key, s.now)
-	if err == nil {
-		i, err = i.Succeed(s.now, nil)
+	i := expect.Get(s.record(key).Succeed(s.now, nil))(s)
+	if deleted {
+		start := lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: time.Hour}
+		begun, _, err := i.BeginDelete(start)
+		expect.OK(s, err)
+		i = expect.Get(begun.Succeed(s.now, nil))(s)
 	}
-	if err == nil && deleted {
-		if i, _, err = i.BeginDelete(lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: time.Hour}); err == nil {
-			i, err = i.Succeed(s.now, nil)
-		}
-	}
-	expect.OK(s, err)
-	expect.OK(s, s.records.Commit(s.Context(), ledger.Put(i)))
+	s.commit(ledger.Put(i))
 	return lifecycle.Thing{Name: "thing-" + id, Broker: ours.Broker, Key: key, Incarnation: i.Incarnation, Created: s.now}
 }
 
@@ -140,9 +160,7 @@ func (s *stock) former(t lifecycle.Thing) lifecycle.Record {
 // entombed says that a platform has asked for the deletion of what has the id.
 func (s *stock) entombed(id string) {
 	s.Helper()
-	r, err := s.record(thing(id, s.now).Key).Entomb(s.now, s.now)
-	expect.OK(s, err)
-	s.commit(ledger.Put(r))
+	s.commit(ledger.Put(expect.Get(s.state(id).Entomb(s.now, s.now))(s)))
 }
 
 func TestAnExplainedOrphanIsDeletedAtTheSecondSight(t *testing.T) {
@@ -184,11 +202,8 @@ func TestALateOrphanIsDeleted(t *testing.T) {
 	if c := s.pass(); c.Owned != 1 {
 		t.Errorf("a late look will deal with it: %+v", c)
 	}
-	i := s.record(s.things[0].Key)
-	i = i.LookedLate(s.now, true)
-	expect.OK(t, s.records.Commit(t.Context(), ledger.Put(i)))
-	s.pass()
-	c := s.pass()
+	s.commit(ledger.Put(s.state("i").LookedLate(s.now, true)))
+	c := s.twice()
 	if len(c.Deleted) != 1 || s.former(s.things[0]).State != lifecycle.Deleting || s.state("i").State != lifecycle.Deleted {
 		t.Errorf("%+v, the record is %q", c, s.former(s.things[0]).State)
 	}
@@ -205,8 +220,7 @@ func TestAThingOfAFormerLife(t *testing.T) {
 			ledger.Counted{Things: 1, Owned: 1}},
 		"Looked": {func(s *stock, was lifecycle.Record) {
 			s.commit(ledger.Put(was.SetAside(s.now).LookedLate(s.now, true)))
-		},
-			ledger.Counted{Things: 1, Deleted: []string{"thing-i"}}},
+		}, ledger.Counted{Things: 1, Deleted: []string{"thing-i"}}},
 		"NoRecord": {func(*stock, lifecycle.Record) {}, ledger.Counted{Things: 1, Quarantined: []string{"thing-i"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,11 +232,8 @@ func TestAThingOfAFormerLife(t *testing.T) {
 			start := lifecycle.Start{ID: "next", Now: s.now, Received: s.now, Timeout: 365 * 24 * time.Hour}
 			next, _, err := was.BeginCreate(start, was)
 			expect.OK(t, err)
-			next, err = next.Succeed(s.now, nil)
-			expect.OK(t, err)
-			s.commit(ledger.Put(next))
-			s.pass()
-			expect.Same(t, "what it counted", fmt.Sprint(tc.want), fmt.Sprint(s.pass()))
+			s.commit(ledger.Put(expect.Get(next.Succeed(s.now, nil))(t)))
+			expect.Same(t, "what it counted", fmt.Sprint(tc.want), fmt.Sprint(s.twice()))
 			if is := s.state("i"); is.State != lifecycle.Ready || is.Incarnation != "next" {
 				t.Errorf("what has the id now is %+v", is)
 			}
@@ -244,6 +255,11 @@ func TestWhatIsNoOrphan(t *testing.T) {
 			its.Incarnation = s.state("i").Incarnation
 			return []lifecycle.Thing{its}
 		}, ledger.Counted{Things: 1, Owned: 1}},
+		"Anothers": {"it looks for its records elsewhere", func(*stock) []lifecycle.Thing {
+			stray := thing("i", epoch)
+			stray.Broker = "another"
+			return []lifecycle.Thing{stray}
+		}, ledger.Counted{}},
 		"NoTags": {"it may not be ours", func(s *stock) []lifecycle.Thing { return []lifecycle.Thing{{Name: "x"}} },
 			ledger.Counted{Things: 1, Odd: []string{"x"}}},
 		"LongTags": {"it stops no inventory that no key holds its id", func(s *stock) []lifecycle.Thing {
@@ -255,9 +271,10 @@ func TestWhatIsNoOrphan(t *testing.T) {
 			s := known(t)
 			s.things = tc.things(s)
 			for range 4 {
-				got := s.pass()
-				expect.Same(t, tc.reason, fmt.Sprint(tc.want), fmt.Sprint(got))
+				expect.Same(t, tc.reason, fmt.Sprint(tc.want), fmt.Sprint(s.pass()))
 			}
+			driven := map[string]int{"InProgress": 4}[name] // once in each pass
+			expect.Same(t, "started", driven, len(s.started))
 		})
 	}
 }
@@ -303,8 +320,7 @@ func TestADaysOrphansAreLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)
 			s.things = many(tc.things)
-			s.pass()
-			c := s.pass()
+			c := s.twice()
 			if len(c.Quarantined) != tc.want || c.Halted == "" || len(s.started) != tc.want {
 				t.Fatalf("%d in quarantine, %d started, halted: %q; want %d", len(c.Quarantined), len(s.started), c.Halted, tc.want)
 			}
@@ -313,7 +329,7 @@ func TestADaysOrphansAreLimited(t *testing.T) {
 			if r := s.run(t.Context()); !r.Halted || s.listed != listed || len(s.started) > 2*tc.want {
 				t.Errorf("it goes on by itself: %+v", r)
 			}
-			expect.OK(t, reaper.Resume(t.Context(), s.records, ours, s.now))
+			s.resume()
 			s.started = nil
 			if s.run(t.Context()); s.last().Things == 0 {
 				t.Error("it does not go on when it is told to")
@@ -326,13 +342,11 @@ func TestADaysOrphansAreLimited(t *testing.T) {
 func TestTheLimitIsOfADay(t *testing.T) {
 	s := known(t)
 	s.things = many(2)
-	s.pass()
-	if c := s.pass(); len(c.Quarantined) != 2 || c.Halted != "" {
+	if c := s.twice(); len(c.Quarantined) != 2 || c.Halted != "" {
 		t.Fatalf("%+v", c)
 	}
 	s.things = append(s.things, thing("later-1", epoch), thing("later-2", epoch))
-	s.pass()
-	if c := s.pass(); len(c.Quarantined) != 1 || c.Halted == "" {
+	if c := s.twice(); len(c.Quarantined) != 1 || c.Halted == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -340,29 +354,21 @@ func TestTheLimitIsOfADay(t *testing.T) {
 // With its table emptied, the reaper removes nothing and says so; so it does
 // with the table of another broker.
 func TestTheRightTable(t *testing.T) {
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		prepare func(t *testing.T) *stock
+		whose   ledger.Identity
 		halts   string
 	}{
-		"Emptied": {func(t *testing.T) *stock {
-			s := newStock(t)
-			s.things = many(5)
-			return s
-		}, "emptied"},
-		"Another": {func(t *testing.T) *stock {
-			s := known(t)
-			s.options.Whose.Deployment = "another"
-			return s
-		}, `of deployment "broker"`},
-		"AnothersWithItsName": {func(t *testing.T) *stock {
-			s := known(t)
-			s.options.Whose.Broker = "another"
-			return s
-		}, `the identity "identity"`},
-	}
-	for name, tc := range tests {
+		"Emptied":             {newStock, ours, "emptied"},
+		"Another":             {known, ledger.Identity{Deployment: "another", Broker: ours.Broker}, `of deployment "broker"`},
+		"AnothersWithItsName": {known, ledger.Identity{Deployment: ours.Deployment, Broker: "another"}, `the identity "identity"`},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.prepare(t)
+			s.options.Whose = tc.whose
+			if name == "Emptied" {
+				s.things = many(5)
+			}
 			s.now = s.now.Add(2 * time.Hour)
 			if r := s.run(t.Context()); !r.Halted || !strings.Contains(s.last().Halted, tc.halts) {
 				t.Fatalf("%+v %+v", r, s.last())
@@ -376,7 +382,7 @@ func TestTheRightTable(t *testing.T) {
 			if len(s.started) != 0 || s.state("stray-000").State != lifecycle.Absent {
 				t.Error("something was begun")
 			}
-			expect.OK(t, reaper.Resume(t.Context(), s.records, s.options.Whose, s.now))
+			s.resume()
 			if r := s.run(t.Context()); r.Halted && r.Quarantined == 0 {
 				t.Errorf("an operator's word does not count: %+v, %+v", r, s.last())
 			}
@@ -389,14 +395,10 @@ func TestANewTable(t *testing.T) {
 	s := newStock(t)
 	s.things = []lifecycle.Thing{s.recorded("mine", false), thing("young", s.now)}
 	s.run(t.Context())
-	if id, err := s.records.Identity(t.Context()); err != nil || id.Version != 0 {
-		t.Errorf("nobody knows yet whether all is in it: %+v %v", id, err)
-	}
+	s.isKnown(false) // nobody knows yet whether all is in it
 	s.things = s.things[:1]
 	expect.Same(t, "halted", "", s.pass().Halted)
-	if id, err := s.records.Identity(t.Context()); err != nil || id.Deployment != ours.Deployment || id.Broker != ours.Broker {
-		t.Errorf("%+v %v", id, err)
-	}
+	s.isKnown(true)
 }
 
 // A pass goes on where the last run ended, whoever does it.
@@ -439,11 +441,7 @@ func TestAProviderThatCannotBeListed(t *testing.T) {
 	s := known(t)
 	s.fails = errors.New("throttled")
 	s.now = s.now.Add(time.Hour)
-	r := s.reaper(started)
-	r.Inventory = &s.options
-	if _, err := r.Sweep(t.Context()); !errors.Is(err, s.fails) {
-		t.Fatalf("error %v", err)
-	}
+	expect.Fails(t, "the sweep", s.fails, expect.Err(s.sweeps(t.Context())))
 	s.fails, s.things = nil, many(1)
 	s.now = s.now.Add(9 * time.Minute)
 	listed := s.listed
@@ -475,49 +473,39 @@ func TestAQuarantineLosesToAPlatform(t *testing.T) {
 // A table that was restored to an earlier time knows nothing of what was made
 // since: that is not removed, whatever else is.
 func TestARestoredTable(t *testing.T) {
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason  string
 		created time.Duration // after the last inventory
 		away    time.Duration // between the last inventory and the next
+		whole   bool          // the next one finds a record for each thing
 		halts   bool
 	}{
-		"Since":      {"its record may be in the table that was lost", 30 * time.Minute, 5 * time.Hour, true},
-		"Before":     {"the table would know of it", -time.Minute, 5 * time.Hour, false},
-		"NothingWas": {"the table was kept all the time", 30 * time.Minute, 70 * time.Minute, false},
-	}
-	for name, tc := range tests {
+		"Since":      {"its record may be in the table that was lost", 30 * time.Minute, 5 * time.Hour, false, true},
+		"Before":     {"the table would know of it", -time.Minute, 5 * time.Hour, false, false},
+		"NothingWas": {"the table was kept all the time", 30 * time.Minute, 70 * time.Minute, false, false},
+		"Whole":      {"the table knew all that was made in the gap", 30 * time.Minute, 5 * time.Hour, true, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)
-			s.things = []lifecycle.Thing{thing("i", s.now.Add(tc.created))}
+			things := []lifecycle.Thing{thing("i", s.now.Add(tc.created))}
+			if !tc.whole {
+				s.things = things
+			}
 			s.now = s.now.Add(tc.away)
 			s.run(t.Context())
-			s.pass()
-			c := s.pass()
+			s.things = things
+			c := s.twice()
 			if got := strings.Contains(c.Halted, "earlier time"); got != tc.halts || (len(s.started) == 0) != tc.halts {
 				t.Fatalf("%s: halted %q, started %v", tc.reason, c.Halted, s.started)
 			}
 			if !tc.halts {
 				return
 			}
-			expect.OK(t, reaper.Resume(t.Context(), s.records, ours, s.now))
+			s.resume()
 			if s.run(t.Context()); len(s.started) != 1 {
 				t.Errorf("an operator's word does not count: %+v", s.last())
 			}
 		})
-	}
-}
-
-// After a gap in the inventories, things made in the gap are judged as usual once a whole
-// inventory has found a record for each.
-func TestARestoredTableThatIsWhole(t *testing.T) {
-	s := known(t)
-	made := s.now.Add(30 * time.Minute)
-	s.now = s.now.Add(5 * time.Hour)
-	s.run(t.Context())
-	s.things = []lifecycle.Thing{thing("i", made)}
-	s.pass()
-	if c := s.pass(); len(c.Quarantined) != 1 || c.Halted != "" {
-		t.Errorf("%+v", c)
 	}
 }
 
@@ -537,8 +525,7 @@ func (c *contended) Commit(ctx context.Context, changes ...ledger.Change) error 
 func TestResumeBesideARun(t *testing.T) {
 	s := known(t)
 	s.things = many(10)
-	s.pass()
-	if c := s.pass(); c.Halted == "" {
+	if c := s.twice(); c.Halted == "" {
 		t.Fatalf("%+v", c)
 	}
 	expect.OK(t, reaper.Resume(t.Context(), &contended{s.records, 3}, ours, s.now))
@@ -548,26 +535,4 @@ func TestResumeBesideARun(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	expect.Fails(t, "the error", ledger.ErrConflict, reaper.Resume(short, &contended{s.records, math.MaxInt}, ours, s.now))
-}
-
-// Another broker's things are nothing to this one, whatever their ids.
-func TestAnotherBrokersThings(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason, broker string
-		want           int
-	}{
-		"Its":  {"it looks for records elsewhere", "another", 0},
-		"Ours": {"it carries our identity", ours.Broker, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := known(t)
-			stray := thing("i", epoch)
-			stray.Broker = tc.broker
-			s.things = []lifecycle.Thing{stray}
-			s.pass()
-			if c := s.pass(); c.Things != tc.want || len(c.Quarantined) != tc.want || len(s.started) != tc.want {
-				t.Errorf("%s: %+v, started %v", tc.reason, c, s.started)
-			}
-		})
-	}
 }

@@ -12,22 +12,26 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/work/reaper"
 )
 
-// enclosed is a stock with a thing that nothing explains, and that a step has put
-// out of use.
-func enclosed(t *testing.T) *stock {
+// strayed is a stock with a thing that nothing explains, and that is being put out of use.
+func strayed(t *testing.T) *stock {
 	t.Helper()
 	s := known(t)
 	s.things = many(1)
-	s.pass()
-	if c := s.pass(); !slices.Equal(c.Quarantined, []string{"thing-stray-000"}) || len(c.Deleted) != 0 {
+	if c := s.twice(); !slices.Equal(c.Quarantined, []string{"thing-stray-000"}) || len(c.Deleted) != 0 {
 		t.Fatalf("%+v", c)
 	}
 	if len(s.started) != 1 || s.started[0].Token != s.quarantined().Token() || s.started[0].Attempt != 1 {
 		t.Fatalf("started %v", s.started)
 	}
+	return s
+}
+
+// enclosed is such a stock, where a step has put the thing out of use.
+func enclosed(t *testing.T) *stock {
+	t.Helper()
+	s := strayed(t)
 	s.moved()
 	return s
 }
@@ -40,9 +44,7 @@ func (s *stock) quarantined() lifecycle.Record {
 // moved has a step do what is to be done.
 func (s *stock) moved() {
 	s.Helper()
-	moved, err := s.quarantined().Succeed(s.now, nil)
-	expect.OK(s, err)
-	s.commit(ledger.Put(moved))
+	s.commit(ledger.Put(expect.Get(s.quarantined().Succeed(s.now, nil))(s)))
 }
 
 // rest sweeps each hour for so long.
@@ -86,13 +88,8 @@ func TestAnOrphanThatNobodyMissesIsDeletedAfterItsQuarantine(t *testing.T) {
 
 func TestAQuarantineEndsBefore(t *testing.T) {
 	recorded := func(s *stock, incarnation string) {
-		key := s.overdue("stray-000")
-		r, err := s.records.Record(s.Context(), key, s.now)
-		if err == nil {
-			r, err = r.Succeed(s.now, nil)
-		}
+		r := expect.Get(s.record(s.overdue("stray-000")).Succeed(s.now, nil))(s)
 		r.Incarnation = incarnation
-		expect.OK(s, err)
 		s.commit(ledger.Put(r))
 	}
 	for name, tc := range map[string]struct {
@@ -134,54 +131,44 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 // If a record comes back while its thing is being put into quarantine, no step goes on with
 // the quarantine.
 func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
-	s := known(t)
-	s.things = many(1)
-	s.pass()
-	s.pass()
+	s := strayed(t)
 	q := s.quarantined()
-	r := s.state("stray-000")
-	back, err := r.Rebuild(lifecycle.Thing{Incarnation: q.Incarnation, Provider: q.Provider}, lifecycle.Attributes{}, s.now)
-	if err == nil {
-		err = s.records.Ledger.Commit(t.Context(), ledger.Put(back))
-	}
-	if err != nil || q.State != lifecycle.Quarantining {
-		t.Fatalf("it is %q: %v", q.State, err)
-	}
+	expect.Same(t, "at first it is", lifecycle.Quarantining, q.State)
+	back := lifecycle.Thing{Incarnation: q.Incarnation, Provider: q.Provider}
+	s.commit(ledger.Put(expect.Get(s.state("stray-000").Rebuild(back, lifecycle.Attributes{}, s.now))(t)))
 	s.rest(time.Hour)
-	if q = s.quarantined(); q.State != lifecycle.Releasing {
-		t.Errorf("it is %q", q.State)
-	}
+	expect.Same(t, "then it is", lifecycle.Releasing, s.quarantined().State)
+}
+
+// halted has the reaper have halted.
+func (s *stock) halted() {
+	s.Helper()
+	state := expect.Get(s.records.Inventory(s.Context()))(s)
+	state.Halt = &ledger.Halt{At: s.now, Reason: "test"}
+	s.commit(ledger.Put(state))
 }
 
 // A reaper that must not act deletes nothing at the end of a quarantine either.
 func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
-		may, not func(s *stock) error
+		not, may func(s *stock)
 	}{
-		"Halted": {"it has halted", func(s *stock) error { return reaper.Resume(s.Context(), s.records, ours, s.now) }, func(s *stock) error {
-			state, err := s.records.Inventory(s.Context())
-			state.Halt = &ledger.Halt{At: s.now, Reason: "test"}
-			return errors.Join(err, s.records.Ledger.Commit(s.Context(), ledger.Put(state)))
-		}},
-		"DryRun": {"it only reports", func(s *stock) error { s.options.DryRun = false; return nil },
-			func(s *stock) error { s.options.DryRun = true; return nil }},
-		"Another": {"the table is another's", func(s *stock) error {
+		"Halted": {"it has halted", (*stock).halted, (*stock).resume},
+		"DryRun": {"it only reports", func(s *stock) { s.options.DryRun = true }, func(s *stock) { s.options.DryRun = false }},
+		"Another": {"the table is another's", func(s *stock) { s.options.Whose.Broker = "another" }, func(s *stock) {
 			s.options.Whose = ours
-			return reaper.Resume(s.Context(), s.records, ours, s.now)
-		}, func(s *stock) error {
-			s.options.Whose.Broker = "another"
-			return nil
+			s.resume()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enclosed(t)
-			expect.OK(t, tc.not(s))
+			tc.not(s)
 			s.rest(15 * 24 * time.Hour)
 			if q := s.quarantined(); q.State != lifecycle.Quarantined || s.state("stray-000").State != lifecycle.Absent {
 				t.Fatalf("%s: it is %q, and its record %q", tc.reason, q.State, s.state("stray-000").State)
 			}
-			expect.OK(t, tc.may(s))
+			tc.may(s)
 			if s.rest(2 * time.Hour); s.former(s.things[0]).State != lifecycle.Deleting {
 				t.Errorf("it is not deleted afterwards: %+v", s.quarantined())
 			}
@@ -192,10 +179,7 @@ func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 // A step that never ends is driven again; what an operator has released is left
 // alone for good.
 func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
-	s := known(t)
-	s.things = many(1)
-	s.pass()
-	s.pass()
+	s := strayed(t)
 	s.rest(time.Hour)
 	if q := s.quarantined(); q.State != lifecycle.Quarantining || q.Operation.Attempt != 2 || len(s.started) != 2 ||
 		s.started[1].Attempt != 2 {
@@ -205,9 +189,7 @@ func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 	if err != nil || len(refs) != 1 || refs[0] != s.started[1] {
 		t.Errorf("a process that is started goes on with %v: %v", refs, err)
 	}
-	q, err := s.quarantined().BeginRelease(lifecycle.Start{ID: "release", Now: s.now})
-	expect.OK(t, err)
-	s.commit(ledger.Put(q))
+	s.commit(ledger.Put(expect.Get(s.quarantined().BeginRelease(lifecycle.Start{ID: "release", Now: s.now}))(t)))
 	s.moved()
 	s.started = nil
 	s.rest(15 * 24 * time.Hour)
@@ -229,9 +211,7 @@ func TestAnInventoryThatIsIncomplete(t *testing.T) {
 	s.things = []lifecycle.Thing{s.recorded("i", false)}
 	sweep := func() ledger.Counted {
 		t.Helper()
-		r := s.reaper(started)
-		r.Inventory = &s.options
-		if told, err := r.Sweep(t.Context()); !errors.Is(err, unreached.fails) || !told.Unreached {
+		if told, err := s.sweeps(t.Context()); !errors.Is(err, unreached.fails) || !told.Unreached {
 			t.Errorf("the fault is not told: %+v: %v", told, err)
 		}
 		return s.last()
@@ -240,9 +220,7 @@ func TestAnInventoryThatIsIncomplete(t *testing.T) {
 	if c.Things != 1 || c.Owned != 1 || len(c.Unreached) != 2 || !strings.Contains(c.Unreached[0], "aside: no route to db-2") {
 		t.Errorf("%+v", c)
 	}
-	if id, err := s.records.Identity(t.Context()); err != nil || id.Version != 0 {
-		t.Errorf("the table says whose it is, though not everything was seen: %+v %v", id, err)
-	}
+	s.isKnown(false) // not everything was seen
 	state, err := s.records.Inventory(t.Context())
 	if err != nil || state.Things != 0 || state.Due.Sub(s.now) > 10*time.Minute {
 		t.Errorf("%+v %v", state, err)
@@ -252,9 +230,7 @@ func TestAnInventoryThatIsIncomplete(t *testing.T) {
 	if told := s.run(t.Context()); told.Unreached || len(s.last().Unreached) != 0 {
 		t.Errorf("%+v: %+v", told, s.last())
 	}
-	if id, err := s.records.Identity(t.Context()); err != nil || id.Version == 0 {
-		t.Errorf("%+v %v", id, err)
-	}
+	s.isKnown(true)
 }
 
 // One target of several that cannot be reached does not hide the others.
@@ -262,9 +238,7 @@ func TestAnUnreachedTargetHidesNoOther(t *testing.T) {
 	s := known(t)
 	s.options.Listers["demo"] = partial{}
 	s.now = s.now.Add(time.Hour)
-	r := s.reaper(started)
-	r.Inventory = &s.options
-	if _, err := r.Sweep(t.Context()); err == nil {
+	if _, err := s.sweeps(t.Context()); err == nil {
 		t.Error("no fault is told")
 	}
 	if c := s.last(); c.Things != 2 || len(c.Unreached) != 1 {
@@ -290,8 +264,7 @@ func (partial) List(_ context.Context, cursor string) ([]lifecycle.Thing, string
 func (s *stock) keeps(was lifecycle.Thing, until time.Time) lifecycle.Key {
 	s.Helper()
 	r := lifecycle.Record{Key: was.Key.Former(was.Incarnation), State: lifecycle.Quarantined,
-		Incarnation: was.Incarnation, Provider: "demo",
-		Kept: &lifecycle.Kept{Since: s.now, Until: until}, Due: until}
+		Incarnation: was.Incarnation, Provider: "demo", Kept: &lifecycle.Kept{Since: s.now, Until: until}, Due: until}
 	s.commit(ledger.Put(r))
 	return r.Key
 }
@@ -317,23 +290,18 @@ func TestWhatIsKept(t *testing.T) {
 					t.Errorf("%+v", c)
 				}
 			}
-			state, err := s.records.Inventory(t.Context())
-			state.Halt = &ledger.Halt{At: s.now, Reason: "the test"}
-			expect.OK(t, err)
-			s.commit(ledger.Put(state))
+			s.halted()
 			s.rest(24 * time.Hour)
-			reports, err := s.records.Reports(t.Context(), time.Time{})
 			removed := 0
-			for _, r := range reports {
+			for _, r := range expect.Get(s.records.Reports(t.Context(), time.Time{}))(t) {
 				if r.Swept != nil {
 					removed += r.Swept.Removed
 				}
 			}
-			r, readErr := s.records.Record(t.Context(), life, s.now)
+			r := s.record(life)
 			begun := func(ref workflow.Ref) bool { return ref.Token == r.Token() }
-			if err != nil || readErr != nil || removed != 1 || r.State != lifecycle.Deleting ||
-				!slices.ContainsFunc(s.started, begun) {
-				t.Errorf("removed %d times, started %v, it is %q: %v %v", removed, s.started, r.State, err, readErr)
+			if removed != 1 || r.State != lifecycle.Deleting || !slices.ContainsFunc(s.started, begun) {
+				t.Errorf("removed %d times, started %v, it is %q", removed, s.started, r.State)
 			}
 		})
 	}
@@ -372,12 +340,8 @@ func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 			r := s.record(was.Key)
 			s.commit(ledger.Put(r.LookedLate(s.now, true)))
 			s.things = []lifecycle.Thing{was}
-			s.pass()
-			c := s.pass()
-			state, err := s.records.Inventory(t.Context())
-			if err != nil || state.Orphans != 1 {
-				t.Errorf("%d orphans are counted: %v", state.Orphans, err)
-			}
+			c := s.twice()
+			expect.Same(t, "orphans that are counted", 1, expect.Get(s.records.Inventory(t.Context()))(t).Orphans)
 			life := s.former(was)
 			if tc.ends == 0 {
 				if len(c.Deleted) != 1 || life.State != lifecycle.Deleting {
@@ -422,13 +386,10 @@ func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 	large.State = make([]byte, 32<<10)
 	s.entombed("a")
 	s.things = []lifecycle.Thing{explained, unexplained, large}
-	s.pass()
-	if c := s.pass(); len(c.Deleted) != 1 || len(c.Quarantined) != 1 || !slices.Equal(c.Odd, []string{"thing-c"}) {
+	if c := s.twice(); len(c.Deleted) != 1 || len(c.Quarantined) != 1 || !slices.Equal(c.Odd, []string{"thing-c"}) {
 		t.Fatalf("%+v", c)
 	}
-	q, err := s.former(unexplained).Succeed(s.now, nil)
-	expect.OK(t, err)
-	s.commit(ledger.Put(q))
+	s.commit(ledger.Put(expect.Get(s.former(unexplained).Succeed(s.now, nil))(t)))
 	s.rest(15 * 24 * time.Hour)
 	for _, id := range []lifecycle.Thing{explained, unexplained} {
 		if m := s.former(id).Made; m.Target != explained.Target || string(m.Found) != "\x01state" || m.Broker != ours.Broker {

@@ -56,9 +56,7 @@ func TestATargetThatIsNotListed(t *testing.T) {
 				s.uses("there-"+string(rune('a'+i)), target, false)
 			}
 			s.now = s.now.Add(time.Hour)
-			r := s.reaper(started)
-			r.Inventory = &s.options
-			_, err := r.Sweep(t.Context())
+			_, err := s.sweeps(t.Context())
 			got := s.last().Unreached
 			if len(got) != len(test.want) || (err != nil) != (len(test.want) > 0) {
 				t.Fatalf("not reached: %q, error %v; want %q", got, err, test.want)

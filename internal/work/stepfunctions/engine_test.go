@@ -195,43 +195,39 @@ func (d *deployment) history(t *testing.T, name string) (sfntypes.ExecutionStatu
 func TestExecutions(t *testing.T) {
 	var mu sync.Mutex
 	steps := map[int]int{} // by attempt
-	d := deploy(t, func(_ context.Context, r workflow.Ref) (workflow.Outcome, error) {
+	made := func(attempt, more int) int {
 		mu.Lock()
 		defer mu.Unlock()
-		steps[r.Attempt]++
-		switch {
-		case r.Attempt == 2 && steps[2] == 2:
+		steps[attempt] += more
+		return steps[attempt]
+	}
+	d := deploy(t, func(_ context.Context, r workflow.Ref) (workflow.Outcome, error) {
+		switch n := made(r.Attempt, 1); {
+		case r.Attempt == 2 && n == 2:
 			return workflow.Outcome{}, errors.New("the records are away")
-		case steps[r.Attempt] < 3:
+		case n < 3:
 			return workflow.Outcome{Wait: 1500 * time.Millisecond}, nil
 		}
 		return workflow.Outcome{Settled: true}, nil
 	}, func(time.Duration) {})
 	e := d.engine(stepfunctions.Options{})
 	const step, pending, wait = stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait
-	tests := map[int]struct {
+	for attempt, test := range map[int]struct {
 		reason string
 		status sfntypes.ExecutionStatus
 		states []string
 	}{
 		1: {"it steps until it is settled", sfntypes.ExecutionStatusSucceeded, []string{step, pending, wait, step, pending, wait, step}},
 		2: {"what is thrown ends it", sfntypes.ExecutionStatusFailed, []string{step, pending, wait, step, stepfunctions.StateAbandoned}},
-	}
-	for attempt, test := range tests {
+	} {
 		expect.OK(t, e.Start(t.Context(), ref(attempt)))
 		status, states := d.history(t, ref(attempt).Name())
-		expect.Same(t, fmt.Sprintf("%s: status", test.reason), test.status, status)
-		expect.Same(t, fmt.Sprintf("%s: states", test.reason), test.states, states)
+		expect.Same(t, test.reason+": status", test.status, status)
+		expect.Same(t, test.reason+": states", test.states, states)
 		// A name is used once, also after its execution has ended.
-		mu.Lock()
-		before := steps[attempt]
-		mu.Unlock()
-		if err := e.Start(t.Context(), ref(attempt)); err != nil {
-			t.Errorf("starting what has ended: %v", err)
-		}
-		mu.Lock()
-		expect.Same(t, fmt.Sprintf("attempt %d: its steps", attempt), before, steps[attempt])
-		mu.Unlock()
+		before := made(attempt, 0)
+		expect.OK(t, e.Start(t.Context(), ref(attempt)), "starting what has ended")
+		expect.Same(t, test.reason+": its steps", before, made(attempt, 0))
 	}
 }
 
@@ -277,28 +273,21 @@ func (c *cloud) engine(o stepfunctions.Options) *stepfunctions.Engine {
 
 func TestStart(t *testing.T) {
 	away := errors.New("Step Functions is away")
-	tests := map[string]struct {
-		reason string
-		err    error
-		want   error
-	}{
-		"Started": {"it is started", nil, nil},
-		"Exists":  {"a name that was used is success", &sfntypes.ExecutionAlreadyExists{}, nil},
-		"Failed":  {"all else is told", away, away},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := &cloud{start: func(context.Context, int) error { return test.err }}
-			expect.Fails(t, test.reason, test.want, c.engine(stepfunctions.Options{}).Start(t.Context(), ref(7)))
-			if len(c.started) != 1 || len(c.invoked) != 0 {
-				t.Fatalf("%d executions started, want 1, and %d functions invoked, want none", len(c.started), len(c.invoked))
-			}
-			in := c.started[0]
-			want := `{"token":"0123456789-_abcdefGHIJ.cA.aS_DpCAjMQ.Yg","attempt":7}`
-			if *in.StateMachineArn != "machine" || *in.Name != "0123456789-_abcdefGHIJ-7" || *in.Input != want {
-				t.Errorf("started %q of %q with %s", *in.Name, *in.StateMachineArn, *in.Input)
-			}
-		})
+	for reason, test := range map[string]struct{ err, want error }{
+		"it is started":                   {nil, nil},
+		"a name that was used is success": {&sfntypes.ExecutionAlreadyExists{}, nil},
+		"all else is told":                {away, away},
+	} {
+		c := &cloud{start: func(context.Context, int) error { return test.err }}
+		expect.Fails(t, reason, test.want, c.engine(stepfunctions.Options{}).Start(t.Context(), ref(7)))
+		if len(c.started) != 1 || len(c.invoked) != 0 {
+			t.Fatalf("%s: %d executions started, want 1; %d functions invoked, want none", reason, len(c.started), len(c.invoked))
+		}
+		in := c.started[0]
+		want := `{"token":"0123456789-_abcdefGHIJ.cA.aS_DpCAjMQ.Yg","attempt":7}`
+		if *in.StateMachineArn != "machine" || *in.Name != "0123456789-_abcdefGHIJ-7" || *in.Input != want {
+			t.Errorf("%s: started %q of %q with %s", reason, *in.Name, *in.StateMachineArn, *in.Input)
+		}
 	}
 	for _, operation := range []string{"with a space", "a/b", "ä", strings.Repeat("a", 80)} {
 		c := &cloud{}
@@ -337,65 +326,45 @@ type finished struct {
 
 func TestFinish(t *testing.T) {
 	away := errors.New("Lambda is away")
+	type invoke = func(ctx context.Context, n int, cancel func()) (*lambda.InvokeOutput, error)
+	// answers are those of the calls, one after the other; the last one settles.
+	answers := func(payloads ...string) invoke {
+		return func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
+			return answered(append(payloads, `{"settled":true}`)[n-1])
+		}
+	}
+	overInTheCall := func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
+		cancel()
+		return nil, ctx.Err()
+	}
 	tests := map[string]struct {
 		reason string
-		invoke func(ctx context.Context, n int, cancel func()) (*lambda.InvokeOutput, error)
+		invoke invoke
 		start  error
 		want   finished
 	}{
-		"AtOnce": {reason: "one call is enough for what settles in it",
-			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
-				return answered(`{"settled":true}`)
-			},
-			want: finished{invoked: 1}},
-		"Rounds": {reason: "it asks again as long as there is time, after the time it was told",
-			invoke: func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
-				if n < 3 {
-					return answered(fmt.Sprintf(`{"settled":false,"wait_seconds":%d}`, n+1))
-				}
-				return answered(`{"settled":true}`)
-			},
-			want: finished{invoked: 3, waits: []time.Duration{2 * time.Second, 3 * time.Second}}},
-		"NoWait": {reason: "it never spins",
-			invoke: func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
-				if n < 2 {
-					return answered(`{}`)
-				}
-				return answered(`{"settled":true}`)
-			},
-			want: finished{invoked: 2, waits: []time.Duration{time.Second}}},
-		"OverWhileWaiting": {reason: "when the time is up it goes on in the background, which is no error",
-			invoke: func(_ context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
+		"AtOnce": {"one call is enough for what settles in it", answers(), nil, finished{invoked: 1}},
+		"Rounds": {"it asks again as long as there is time, after the time it was told",
+			answers(`{"settled":false,"wait_seconds":2}`, `{"settled":false,"wait_seconds":3}`), nil,
+			finished{invoked: 3, waits: []time.Duration{2 * time.Second, 3 * time.Second}}},
+		"NoWait": {"it never spins", answers(`{}`), nil, finished{invoked: 2, waits: []time.Duration{time.Second}}},
+		"OverWhileWaiting": {"when the time is up it goes on in the background, which is no error",
+			func(_ context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
 				cancel()
 				return answered(`{"wait_seconds":9}`)
-			},
-			want: finished{invoked: 1, started: 1, waits: []time.Duration{9 * time.Second}}},
-		"OverInTheCall": {reason: "also when it is up before the function has answered",
-			invoke: func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
-				cancel()
-				return nil, ctx.Err()
-			},
-			want: finished{invoked: 1, started: 1}},
-		"OverAndAway": {reason: "that it may not go on is an error",
-			invoke: func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
-				cancel()
-				return nil, ctx.Err()
-			},
-			start: away,
-			want:  finished{invoked: 1, started: 1, err: away}},
-		"Thrown": {reason: "what a step throws ends the execution, here as there",
-			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
+			}, nil, finished{invoked: 1, started: 1, waits: []time.Duration{9 * time.Second}}},
+		"OverInTheCall": {"also when it is up before it has answered", overInTheCall, nil, finished{invoked: 1, started: 1}},
+		"OverAndAway":   {"that it may not go on is an error", overInTheCall, away, finished{invoked: 1, started: 1, err: away}},
+		"Thrown": {"what a step throws ends the execution, here as there",
+			func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
 				out, err := answered(`{"errorType":"StepError","errorMessage":"canary"}`)
 				out.FunctionError = aws.String("Unhandled")
 				return out, err
-			},
-			want: finished{invoked: 1, logged: true}},
-		"Away": {reason: "a function that cannot be invoked is told, and the operation goes on in the background",
-			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return nil, away },
-			want:   finished{invoked: 1, started: 1, err: away}},
-		"Nonsense": {reason: "so is one that answers nonsense",
-			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return answered(`nonsense`) },
-			want:   finished{invoked: 1, started: 1, err: errAny}},
+			}, nil, finished{invoked: 1, logged: true}},
+		"Away": {"a function that cannot be invoked is told, and the operation goes on in the background",
+			func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return nil, away }, nil,
+			finished{invoked: 1, started: 1, err: away}},
+		"Nonsense": {"so is one that answers nonsense", answers(`nonsense`), nil, finished{invoked: 1, started: 1, err: errAny}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
