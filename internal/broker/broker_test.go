@@ -29,6 +29,7 @@ type desk struct {
 	*broker.Broker
 	records *ledger.Ledger
 	store   store.Store
+	ctx     context.Context   // of requests
 	ids     map[string]string // plans and offerings by name
 
 	mu      sync.Mutex
@@ -65,7 +66,7 @@ func newDesk(t *testing.T) *desk {
 	expect.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	offered := testkit.DemoAnd(map[string]string{"either/offering.yaml": either})
-	d := &desk{T: t, store: s, clock: testkit.Epoch, ids: map[string]string{}, settles: true}
+	d := &desk{T: t, ctx: context.Background(), store: s, clock: testkit.Epoch, ids: map[string]string{}, settles: true}
 	for _, o := range offered.Offerings() {
 		d.ids[o.Name] = o.ID
 		for _, p := range o.Plans {
@@ -174,17 +175,17 @@ func (d *desk) service(plan string) string {
 func (d *desk) put(plan string, c broker.Caller, parameters string) (broker.Result, error) {
 	q := d.order(plan, c)
 	q.Parameters = raw(parameters)
-	return d.Provision(context.Background(), q)
+	return d.Provision(d.ctx, q)
 }
 
 // change asks for an update of the instance "i".
 func (d *desk) change(c broker.Caller, plan, parameters string) (broker.Result, error) {
-	return d.Update(context.Background(), broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"],
+	return d.Update(d.ctx, broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"],
 		PlanID: d.ids[plan], Parameters: raw(parameters)})
 }
 
 func (d *desk) bind(instance, binding, plan string, c broker.Caller) (broker.Result, error) {
-	r, err := d.Bind(context.Background(), broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding,
+	r, err := d.Bind(d.ctx, broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding,
 		ServiceID: d.service(plan), PlanID: d.ids[plan]})
 	return r.Result, err
 }
@@ -193,7 +194,7 @@ func (d *desk) delete(c broker.Caller) (broker.Result, error) { return d.unbind(
 
 // unbind deletes a binding of the instance "i"; the empty one is the instance itself.
 func (d *desk) unbind(binding string, c broker.Caller) (broker.Result, error) {
-	return d.Delete(context.Background(),
+	return d.Delete(d.ctx,
 		broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: binding, ServiceID: "s", PlanID: "p"})
 }
 
@@ -339,21 +340,64 @@ func TestRepeatedDeletionsAreRemembered(t *testing.T) {
 	}
 }
 
-// reading are records that do something after an instance was read the n-th time.
-type reading struct {
+// watched are records that a test fails or watches.
+type watched struct {
 	broker.Records
-	n  int
-	do func()
+	before    func() error           // of each call, whose error is the call's
+	read      func(lifecycle.Record) // after each reading of a record
+	committed func()
 }
 
-func (r *reading) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
-	i, err := r.Records.Record(ctx, key, now)
-	if !key.IsBinding() {
-		if r.n--; r.n == 0 {
-			r.do()
-		}
+func (w *watched) fails() error {
+	if w.before == nil {
+		return nil
 	}
-	return i, err
+	return w.before()
+}
+
+func (w *watched) Record(ctx context.Context, key lifecycle.Key, now time.Time) (r lifecycle.Record, err error) {
+	if err = w.fails(); err == nil {
+		r, err = w.Records.Record(ctx, key, now)
+	}
+	if w.read != nil {
+		w.read(r)
+	}
+	return r, err
+}
+
+func (w *watched) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
+	if err := w.fails(); err != nil {
+		return lifecycle.Pointer{}, err
+	}
+	return w.Records.Pointer(ctx, platform, binding)
+}
+
+func (w *watched) PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error) {
+	if err := w.fails(); err != nil {
+		return lifecycle.PastOperation{}, err
+	}
+	return w.Records.PastOperation(ctx, id, now)
+}
+
+func (w *watched) Commit(ctx context.Context, changes ...ledger.Change) error {
+	if err := w.fails(); err != nil {
+		return err
+	}
+	if w.committed != nil {
+		defer w.committed()
+	}
+	return w.Records.Commit(ctx, changes...)
+}
+
+// afterReading has something happen after the n-th reading of the instance from now.
+func (d *desk) afterReading(n int, do func()) {
+	d.Records = &watched{Records: d.records, read: func(r lifecycle.Record) {
+		if !r.Key.IsBinding() {
+			if n--; n == 0 {
+				do()
+			}
+		}
+	}}
 }
 
 // CONC-01, CONC-08: an unbind does not begin under an instance that began to
@@ -369,7 +413,7 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 			d := newDesk(t)
 			d.settle(expect.Get(d.put("async-bind", d.caller(true), ""))(t).Token)
 			d.settle(expect.Get(d.bind("i", "b", "async-bind", d.caller(true)))(t).Token)
-			d.Records = &reading{d.records, 1, func() { expect.Get(change(d))(t) }}
+			d.afterReading(1, func() { expect.Get(change(d))(t) })
 			refused(t, lifecycle.ConcurrencyError, expect.Err(d.unbind("b", d.caller(true))), "the unbind")
 		})
 	}

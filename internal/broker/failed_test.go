@@ -265,7 +265,7 @@ func TestAPromiseThatComesTooLate(t *testing.T) {
 			if tc.permitted {
 				n = 3 // and to promise
 			}
-			d.Records = &reading{d.records, n, func() { tc.end(d, token) }}
+			d.afterReading(n, func() { tc.end(d, token) })
 			r, err := d.put("sync", d.caller(tc.permitted), "")
 			if reason(err) != tc.want || r.Effect != tc.effect || r.Effect == broker.Accepted && r.Token != token {
 				t.Errorf("%+v %v", r, err)

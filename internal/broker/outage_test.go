@@ -9,60 +9,23 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var errOutage = errors.New("the records cannot be had")
 
-// outage is records whose nth call fails, and each one after it.
-type outage struct {
-	broker.Records
-	left int
-}
-
-func (o *outage) fails() bool { o.left--; return o.left < 0 }
-
-func (o *outage) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
-	if o.fails() {
-		return lifecycle.Record{}, errOutage
-	}
-	return o.Records.Record(ctx, key, now)
-}
-
-func (o *outage) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
-	if o.fails() {
-		return lifecycle.Pointer{}, errOutage
-	}
-	return o.Records.Pointer(ctx, platform, binding)
-}
-
-func (o *outage) PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error) {
-	if o.fails() {
-		return lifecycle.PastOperation{}, errOutage
-	}
-	return o.Records.PastOperation(ctx, id, now)
-}
-
-func (o *outage) Commit(ctx context.Context, changes ...ledger.Change) error {
-	if o.fails() {
-		return errOutage
-	}
-	return o.Records.Commit(ctx, changes...)
-}
-
 // A client that hangs up while it waits for work takes nothing back: what was
 // committed goes on, and is not taken for too slow.
 func TestWorkGoesOnWithoutItsClient(t *testing.T) {
 	d := newDesk(t)
 	ctx, hangUp := context.WithCancel(t.Context())
-	d.finishing = hangUp
-	expect.Fails(t, "answered", context.Canceled, expect.Err(d.Provision(ctx, d.order("sync", d.caller(false)))))
+	d.ctx, d.finishing = ctx, hangUp
+	expect.Fails(t, "answered", context.Canceled, expect.Err(d.put("sync", d.caller(false), "")))
 	if i := d.instance(); i.State != lifecycle.Creating || !i.InProgress() {
 		t.Errorf("the instance is %s, want it being created", i.State)
 	}
-	d.finishing = nil
+	d.ctx, d.finishing = t.Context(), nil
 	d.gives(broker.Done, "PROV-31: the repetition waits for the same work")(d.put("sync", d.caller(false), ""))
 }
 
@@ -97,10 +60,15 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 					expect.Get(d.change(d.caller(false), "", `{"a":1}`))(t)
 					expect.Get(d.bind("i", "b", "sync", d.caller(false)))(t)
 				}
-				broken := &outage{Records: d.records, left: calls}
-				d.Records = broken
+				left := calls
+				d.Records = &watched{Records: d.records, before: func() error {
+					if left--; left < 0 {
+						return errOutage
+					}
+					return nil
+				}}
 				err := tc.ask(d)
-				if broken.left >= 0 {
+				if left >= 0 {
 					if err != nil {
 						t.Errorf("without an outage: %v", err)
 					}

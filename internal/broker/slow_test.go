@@ -34,39 +34,29 @@ func (hanging) Finish(ctx context.Context, _ workflow.Ref) error {
 // NFR-02: once the intent is durable, an engine that hangs does not take the 202
 // down, nor a client that goes; the reaper starts the operation.
 func TestAHangingEngineIsNoError(t *testing.T) {
-	requests := map[string]func(ctx context.Context, d *desk) (broker.Result, error){
-		"Provision": func(ctx context.Context, d *desk) (broker.Result, error) {
-			q := d.order("async", d.caller(true))
-			q.InstanceID = "new"
-			return d.Provision(ctx, q)
-		},
-		"Update": func(ctx context.Context, d *desk) (broker.Result, error) {
-			return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"],
-				Parameters: raw(`{"a":2}`)})
-		},
-		"Bind": func(ctx context.Context, d *desk) (broker.Result, error) {
-			r, err := d.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"],
-				PlanID: d.ids["async-bind"]})
-			return r.Result, err
-		},
-		"Deprovision": func(ctx context.Context, d *desk) (broker.Result, error) {
-			return d.Delete(ctx,
-				broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
-		},
-	}
-	for name, ask := range requests {
+	for name, tc := range map[string]struct {
+		fresh bool // nothing exists
+		ask   func(d *desk) (broker.Result, error)
+	}{
+		"Provision":   {true, func(d *desk) (broker.Result, error) { return d.put("async", d.caller(true), "") }},
+		"Update":      {false, func(d *desk) (broker.Result, error) { return d.change(d.caller(true), "", `{"a":2}`) }},
+		"Bind":        {false, func(d *desk) (broker.Result, error) { return d.bind("i", "b", "async-bind", d.caller(true)) }},
+		"Deprovision": {false, func(d *desk) (broker.Result, error) { return d.delete(d.caller(true)) }},
+	} {
 		for how, gone := range map[string]bool{"": false, "ClientGone": true} {
 			t.Run(name+how, func(t *testing.T) {
 				d := newDesk(t)
-				kinds["Binding"].before(d)
+				if !tc.fresh {
+					kinds["Binding"].before(d)
+				}
 				engine := hanging{make(chan lifecycle.Token, 1)}
 				d.Engine, d.StartTimeout = engine, time.Millisecond
 				ctx, hangUp := context.WithCancel(t.Context())
 				defer hangUp()
-				if gone { // as soon as the intent is durable
-					d.Records = &committing{d.records, hangUp}
+				if d.ctx = ctx; gone { // as soon as the intent is durable
+					d.Records = &watched{Records: d.records, committed: hangUp}
 				}
-				r := d.gives(broker.Accepted, "the request")(ask(ctx, d))
+				r := d.gives(broker.Accepted, "the request")(tc.ask(d))
 				select {
 				case token := <-engine.started:
 					expect.Same(t, "started", r.Token, token)
@@ -76,17 +66,6 @@ func TestAHangingEngineIsNoError(t *testing.T) {
 			})
 		}
 	}
-}
-
-// committing does something after each commit.
-type committing struct {
-	broker.Records
-	do func()
-}
-
-func (c *committing) Commit(ctx context.Context, changes ...ledger.Change) error {
-	defer c.do()
-	return c.Records.Commit(ctx, changes...)
 }
 
 // stuck is a store whose calls last until their time is over, from some call on.
@@ -172,23 +151,6 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 	}
 }
 
-// late are records that change once, right after a request has read that its operation
-// still runs.
-type late struct {
-	broker.Records
-	waited bool
-	change func()
-}
-
-func (l *late) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
-	r, err := l.Records.Record(ctx, key, now)
-	if change := l.change; l.waited && r.InProgress() && change != nil {
-		l.change = nil
-		change()
-	}
-	return r, err
-}
-
 // A deletion that ends just after its request has seen that it outlasts the wait is
 // answered as it was seen, and never with what is done with its id by then.
 func TestADeletionThatEndsLate(t *testing.T) {
@@ -203,15 +165,18 @@ func TestADeletionThatEndsLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			expect.Get(d.put("sync", d.caller(false), ""))(t)
-			records := &late{Records: d.records}
-			d.finishing = func() { records.waited = true } // and it still runs
-			records.change = func() {
-				d.settle(d.instance().Token())
+			waited := false
+			d.finishing = func() { waited = true } // and it still runs
+			d.Records = &watched{Records: d.records, read: func(r lifecycle.Record) {
+				if !waited || !r.InProgress() {
+					return
+				}
+				waited = false
+				d.settle(r.Token())
 				if tc.reused {
 					d.gives(broker.Accepted, "the next instance")(d.put("async", d.caller(true), ""))
 				}
-			}
-			d.Records = records
+			}}
 			r, err := d.Delete(t.Context(), broker.DeleteRequest{
 				Caller: d.caller(tc.permitted), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
 			})

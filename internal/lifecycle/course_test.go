@@ -194,8 +194,10 @@ func TestOvertaking(t *testing.T) {
 	created := instances.after(t, lifecycle.BeginCreate)
 	created = created.Leased("create", sec(0), sec(120), nil)
 	c := expect.Get(first(created.BeginDelete(start("delete", sec(10)))))(t)
-	if until := c.Busy("delete", sec(10), nil); !until.Equal(sec(120)) {
-		t.Fatalf("the deletion waits until %v, want %v", until, sec(120))
+	expect.Same(t, "the deletion waits until", sec(120), c.Busy("delete", sec(10), nil))
+	proves := func(r lifecycle.Record, operation string, now time.Time, w lifecycle.Witness) bool {
+		_, proven := r.AbsenceSeen(operation, now, w)
+		return proven
 	}
 
 	t.Run("Answered", func(t *testing.T) {
@@ -205,40 +207,29 @@ func TestOvertaking(t *testing.T) {
 		}
 		before := deepCopy(c)
 		after, proven := c.AbsenceSeen("delete", sec(20), nil)
-		if !proven {
-			t.Error("one look does not prove the absence")
-		}
+		expect.Same(t, "one look proves the absence", true, proven)
 		same(t, "and nothing needs to be remembered", before, after)
 	})
 	t.Run("Lost", func(t *testing.T) {
-		if until := c.Busy("delete", sec(120), nil); !until.IsZero() {
-			t.Fatalf("it still waits, until %v", until)
-		}
+		expect.Same(t, "it waits until", time.Time{}, c.Busy("delete", sec(120), nil))
 		c := c.Leased("delete", sec(120), sec(240), nil)
 		before := deepCopy(c)
 		c, proven := c.AbsenceSeen("delete", sec(125), nil)
-		if proven {
-			t.Error("one look proved the absence although a call may be on its way")
-		}
+		expect.Same(t, "one look proves the absence although a call may be on its way", false, proven)
 		before.AbsentSince = sec(125)
 		same(t, "the first look is remembered", before, c)
-		for when, want := range map[int]bool{126: false, 134: false, 135: true, 600: true} {
-			again, proven := c.AbsenceSeen("delete", sec(when), nil)
-			expect.Same(t, fmt.Sprintf("a look after %d s proves the absence", when-125), want, proven)
+		for when, want := range map[time.Time]bool{
+			sec(126): false, sec(134): false, sec(135).Add(-1): false, sec(135): true, sec(600): true,
+		} {
+			again, proven := c.AbsenceSeen("delete", when, nil)
+			expect.Same(t, fmt.Sprintf("a look after %v proves the absence", when.Sub(sec(125))), want, proven)
 			same(t, "when the first look was stays", before, again)
-		}
-		if _, proven := c.AbsenceSeen("delete", sec(135).Add(-1), nil); proven {
-			t.Errorf("the second look came less than %v after the first", lifecycle.SecondLook)
 		}
 	})
 	t.Run("LostButDead", func(t *testing.T) {
 		dead := witness(map[string]lifecycle.Life{"create": lifecycle.Dead})
-		if until := c.Busy("delete", sec(20), dead); !until.IsZero() {
-			t.Errorf("it waits for the dead until %v", until)
-		}
-		if _, proven := c.AbsenceSeen("delete", sec(20), dead); !proven {
-			t.Error("a call of the dead is distrusted")
-		}
+		expect.Same(t, "it waits for the dead until", time.Time{}, c.Busy("delete", sec(20), dead))
+		expect.Same(t, "a call of the dead is trusted", true, proves(c, "delete", sec(20), dead))
 	})
 	t.Run("LostWithoutALeaseOfItsOwn", func(t *testing.T) {
 		seen, proven := c.AbsenceSeen("delete", sec(120), nil)
@@ -250,9 +241,7 @@ func TestOvertaking(t *testing.T) {
 		// The creation's next step has dropped the lease before it is overtaken.
 		again := created.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), nil).Released("create-2")
 		overtaken := expect.Get(first(again.BeginDelete(start("delete", sec(125)))))(t)
-		if _, proven := overtaken.AbsenceSeen("delete", sec(126), nil); proven {
-			t.Error("one look proved the absence although a call was lost")
-		}
+		expect.Same(t, "one look proves the absence", false, proves(overtaken, "delete", sec(126), nil))
 	})
 	t.Run("NextDeletion", func(t *testing.T) {
 		// An absence that a deletion saw before it failed proves nothing to the next deletion.
@@ -262,9 +251,7 @@ func TestOvertaking(t *testing.T) {
 		if !next.AbsentSince.IsZero() || !next.Wary {
 			t.Errorf("the next deletion begins with %+v", next)
 		}
-		if _, proven := next.AbsenceSeen("delete-2", sec(600), nil); proven {
-			t.Error("its first look proved the absence")
-		}
+		expect.Same(t, "its first look proves the absence", false, proves(next, "delete-2", sec(600), nil))
 	})
 }
 

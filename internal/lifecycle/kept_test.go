@@ -77,9 +77,7 @@ func TestKeepsUntil(t *testing.T) {
 		if tc.want > 0 {
 			want = r.Operation.Started.Add(tc.want).Truncate(time.Millisecond)
 		}
-		if got := r.KeepsUntil(tc.retention); !got.Equal(want) {
-			t.Errorf("%s: %s: until %v, want %v", name, tc.reason, got, want)
-		}
+		expect.Same(t, name+": "+tc.reason+": until", want, r.KeepsUntil(tc.retention))
 	}
 }
 
@@ -93,9 +91,7 @@ func undeletes(until time.Duration) func(*lifecycle.Record) {
 func TestUndeleteKeepsTheOrigin(t *testing.T) {
 	_, kept, err := deleting(t).Keep(at(5), at(60))
 	expect.OK(t, err)
-	if kept.Undelete("provider", attributes("small")) != nil {
-		t.Error("it is given back, and nobody has allowed that")
-	}
+	expect.Same(t, "what nobody has allowed to give back", nil, kept.Undelete("provider", attributes("small")))
 	free, ok := kept.Free(lifecycle.Attributes{}, at(6))
 	if !ok || !free.Kept.Until.Equal(at(6+24*60)) || !free.Due.Equal(free.Kept.Until) || !kept.Kept.Freed.IsZero() {
 		t.Errorf("%+v %v", free.Kept, ok)
@@ -111,9 +107,7 @@ func TestUndeleteKeepsTheOrigin(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	elsewhere, _ := free.Free(lifecycle.Attributes{SpaceGUID: "space 2"}, at(7))
-	if elsewhere.Undelete("provider", attributes("small")) != nil {
-		t.Error("it is given back in the space where it was, and another one is named")
-	}
+	expect.Same(t, "what is to be given back in another space", nil, elsewhere.Undelete("provider", attributes("small")))
 }
 
 // One execution at a time takes the late look at a tombstone, and none does once the id is

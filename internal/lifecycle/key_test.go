@@ -24,9 +24,8 @@ func TestKeys(t *testing.T) {
 	if bindingKey.InstanceKey() != instanceKey || instanceKey.InstanceKey() != instanceKey {
 		t.Errorf("the instance of %+v is %+v", bindingKey, bindingKey.InstanceKey())
 	}
-	if other := bindingKey.BindingKey("other"); other != (lifecycle.Key{Platform: "platform", Instance: "instance", Binding: "other"}) {
-		t.Errorf("another binding of the same instance is %+v", other)
-	}
+	other := lifecycle.Key{Platform: "platform", Instance: "instance", Binding: "other"}
+	expect.Same(t, "another binding of the same instance", other, bindingKey.BindingKey("other"))
 	if former := bindingKey.Former("x"); former.Current() != bindingKey || former.InstanceKey() != instanceKey {
 		t.Errorf("what has the id of a former life now is %+v, of the instance %+v", former.Current(), former.InstanceKey())
 	}

@@ -92,14 +92,12 @@ func TestTheOrderOfRequests(t *testing.T) {
 // the instance: what was sent before that does nothing to the next binding.
 func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
 	b := expect.Get(newPair(t).begins(at(10), at(10)).ends(at(10)).binding.Remove(at(21), at(20)))(t)
-	if a, err := onPut(b, true, true, at(15), at(40)); outcome(t, a, err) != ce {
-		t.Errorf("a late bind: %v %v", a, err)
-	}
+	a, err := onPut(b, true, true, at(15), at(40))
+	expect.Same(t, "a late bind", ce, outcome(t, a, err))
 	b = expect.Get(first(b.BeginCreate(start("again", at(30)), bound("small"))))(t)
 	for received, want := range map[time.Time]string{at(15): ce, at(35): begin} {
-		if a, err := onDelete(b, received, at(40)); outcome(t, a, err) != want {
-			t.Errorf("a DELETE received at %v: %v %v, want %s", received, a, err, want)
-		}
+		a, err := onDelete(b, received, at(40))
+		expect.Same(t, "a DELETE received at "+received.String(), want, outcome(t, a, err))
 	}
 }
 
@@ -116,14 +114,10 @@ func TestTimesNeverGoBack(t *testing.T) {
 	}
 	i = expect.Get(first(i.BeginUpdate(start("update", at(0)), attributes("large"))))(t)
 	later("an update begins", i.Operation.Started)
-	if deadline := at(60); !i.Operation.Deadline.Equal(deadline) {
-		t.Errorf("what is planned goes by the clock as it is: the deadline is %v, want %v", i.Operation.Deadline, deadline)
-	}
+	expect.Same(t, "what is planned goes by the clock as it is: the deadline", at(60), i.Operation.Deadline)
 	i = expect.Get(i.Succeed(at(1), nil))(t)
 	later("it ends", i.Operation.Settled)
-	if !i.Updated.Equal(i.Operation.Settled) {
-		t.Errorf("it was updated at %v", i.Updated)
-	}
+	expect.Same(t, "it was updated", i.Operation.Settled, i.Updated)
 	i = i.SetContext(lifecycle.Attributes{Context: i.Attributes.Context}, at(2))
 	if !i.Updated.After(last) {
 		t.Errorf("a new context came at %v", i.Updated)
@@ -145,9 +139,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 	later("it ends", i.Operation.Settled)
 	i, past, err := i.BeginCreate(start("again", at(6)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
 	expect.OK(t, err)
-	if !past.Operation.Settled.Equal(last) {
-		t.Errorf("what is remembered ended at %v, want %v", past.Operation.Settled, last)
-	}
+	expect.Same(t, "what is remembered ended", last, past.Operation.Settled)
 	later("it begins again", i.Operation.Started)
 	if !i.Created.Equal(i.Operation.Started) || !i.CreateReceived.After(deleted) {
 		t.Errorf("it was created at %v, and asked for at %v", i.Created, i.CreateReceived)

@@ -81,9 +81,7 @@ func TestSameParameters(t *testing.T) {
 		expect.Same(t, "PROV-09: "+name+": "+tc.reason, tc.want, lifecycle.SameParameters(a, b))
 		expect.Same(t, "PROV-09: "+name+": "+tc.reason+", the other way", tc.want, lifecycle.SameParameters(b, a))
 	}
-	if !lifecycle.SameParameters(nil, nil) {
-		t.Error("nothing is not the same as nothing")
-	}
+	expect.Same(t, "nothing is the same as nothing", true, lifecycle.SameParameters(nil, nil))
 }
 
 // Numbers are the same if and only if their exact values are.
@@ -174,9 +172,7 @@ func TestMergeParameters(t *testing.T) {
 			}
 		})
 	}
-	if got := lifecycle.MergeParameters(nil, nil); got != nil {
-		t.Errorf("of nothing comes %s, not nil", got)
-	}
+	expect.Same(t, "what comes of nothing", nil, lifecycle.MergeParameters(nil, nil))
 }
 
 func TestSamePlacement(t *testing.T) {

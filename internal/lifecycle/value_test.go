@@ -11,8 +11,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -183,12 +181,8 @@ func TestLeasesAreFew(t *testing.T) {
 			t.Fatalf("step %d does not hold its own lease", n)
 		}
 	}
-	if until := c.Busy("other", sec(100), nil); !until.Equal(sec(9000)) {
-		t.Errorf("another operation waits until %v, not until the longest lease has run out", until)
-	}
-	if until := c.Busy("op", sec(100), nil); !until.Equal(sec(9000)) {
-		t.Errorf("the operation itself waits until %v for what is its own", until)
-	}
+	expect.Same(t, "another operation waits for the longest lease, until", sec(9000), c.Busy("other", sec(100), nil))
+	expect.Same(t, "the operation itself waits for what is its own, until", sec(9000), c.Busy("op", sec(100), nil))
 	// No step gives a merged lease up: one of its calls may go on.
 	for n := range 5 * limits.Leases {
 		c = c.Released(fmt.Sprintf("step-%d", n))
@@ -196,20 +190,15 @@ func TestLeasesAreFew(t *testing.T) {
 	if c = c.Released(""); len(c.Leases) != 1 || !c.Busy("other", sec(100), nil).Equal(sec(9000)) {
 		t.Errorf("after all steps gave theirs up: %v", c.Leases)
 	}
-	if !c.Unsure("other", sec(9000), nil) {
-		t.Error("when it has run out, a call may have been lost, and one look proves nothing")
-	}
-}
+	// When it has run out, a call may have been lost, and one look proves nothing.
+	expect.Same(t, "unsure", true, c.Unsure("other", sec(9000), nil))
 
-func TestMergedLeasesOfTwoOperationsBelongToNeither(t *testing.T) {
-	c := lifecycle.Record{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Deprovision, Phase: lifecycle.InProgress}}
-	c.Leases = []lifecycle.Lease{lease("a", "other", 0, 500)}
+	// Merged leases of two operations belong to neither.
+	c = inCourseOf(lifecycle.Deprovision, "op", lease("a", "other", 0, 500))
 	for n := range limits.Leases {
 		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(400), nil)
 	}
-	if until := c.Busy("op", sec(100), nil); !until.Equal(sec(500)) {
-		t.Errorf("the operation waits until %v, not for the call of the other", until)
-	}
+	expect.Same(t, "the operation waits for the call of the other, until", sec(500), c.Busy("op", sec(100), nil))
 }
 
 // The entry of a settled operation names its plan and its parameters, and says why a failure
@@ -224,12 +213,8 @@ func TestEnded(t *testing.T) {
 		Phase: lifecycle.Failed, Description: "No room.", Started: at(0), Ended: at(5), PlanID: "small",
 		Parameters: []string{"size"}}
 	expect.Same(t, "of a failure", want, failed.Ended(running))
-	if looked := running.Looked(at(1), lifecycle.Look{}); looked.Ended(running) != nil {
-		t.Error("a running operation has an entry")
-	}
-	if failed.Ended(failed) != nil {
-		t.Error("an operation has another entry at each later write of its record")
-	}
+	expect.Same(t, "of a running operation", nil, running.Looked(at(1), lifecycle.Look{}).Ended(running))
+	expect.Same(t, "of a later write of the record", nil, failed.Ended(failed))
 	deleting, past, err := running.BeginDelete(lifecycle.Start{ID: "remove", Now: at(3)})
 	expect.OK(t, err)
 	if e := past.Ended; e == nil || e.ID != "op" || !e.Cancelled || e.Phase != lifecycle.Failed || e.PlanID != "small" {
@@ -244,19 +229,16 @@ func TestEnded(t *testing.T) {
 // An operation keeps the names of parameters, in order, as far as there is room: never a
 // value.
 func TestParameterNames(t *testing.T) {
-	if got := lifecycle.ParameterNames(json.RawMessage(`{"size":"s3cret","b":{"c":1}}`)); !cmp.Equal(got, []string{"b", "size"}) {
-		t.Errorf("the names are %q", got)
-	}
+	of := lifecycle.ParameterNames
+	expect.Same(t, "the names", []string{"b", "size"}, of(json.RawMessage(`{"size":"s3cret","b":{"c":1}}`)))
+	expect.Same(t, "the names of nothing", nil, of(nil))
 	members := map[string]bool{}
 	for n := range 100 {
 		members[fmt.Sprintf("%03d%s", n, strings.Repeat("\x01", 4))] = true
 	}
 	many, _ := json.Marshal(members)
-	names := lifecycle.ParameterNames(many)
+	names := of(many)
 	if kept, _ := json.Marshal(names); len(kept) > limits.ParameterNames+1 || len(names) < 5 {
 		t.Errorf("%d names take %d bytes", len(names), len(kept))
-	}
-	if got := lifecycle.ParameterNames(nil); got != nil {
-		t.Errorf("no parameters have names %q", got)
 	}
 }

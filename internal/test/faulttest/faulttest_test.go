@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -73,16 +72,10 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s is %v, of class %q, and %d arrived; want class %q and %d", tc.fault, err, got, arrived,
 				tc.class, tc.done)
 		}
-		if tc.fault == faulttest.TimedOut != errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v", tc.fault, err)
-		}
-		if err := list(client); err != nil {
-			t.Errorf("the call after %s: %v", tc.fault, err)
-		}
-		want := []faulttest.Call{{Service: "SQS", Operation: "ListQueues"}}
-		if diff := cmp.Diff(want, p.Met()); diff != "" || len(p.Calls()) != 3 {
-			t.Errorf("met (-want +got):\n%s%v", diff, p.Calls())
-		}
+		expect.Same(t, string(tc.fault)+": deadline", tc.fault == faulttest.TimedOut, errors.Is(err, context.DeadlineExceeded))
+		expect.OK(t, list(client), "the call after", tc.fault)
+		expect.Same(t, "met", []faulttest.Call{{Service: "SQS", Operation: "ListQueues"}}, p.Met())
+		expect.Same(t, "calls", 3, len(p.Calls()))
 	}
 }
 
@@ -132,7 +125,5 @@ func TestEach(t *testing.T) {
 	for _, fault := range faulttest.Passing() {
 		want[fault] = 3
 	}
-	if diff := cmp.Diff(want, met); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Same(t, "faults that were met", want, met)
 }

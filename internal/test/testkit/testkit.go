@@ -4,6 +4,7 @@
 package testkit
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -185,6 +186,22 @@ func (k *Kit) inventories() map[string]provider.Inventory {
 		}
 	}
 	return inventories
+}
+
+// A Lister shows an inventory to a reaper.
+type Lister struct{ provider.Inventory }
+
+// List implements reaper.Lister.
+func (l Lister) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
+	page, next, err := l.Inventory.List(ctx, cursor)
+	for _, h := range page {
+		things = append(things, lifecycle.Thing{
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
+			Origin: h.Tags.Origin, KeptUntil: h.RetainedUntil,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
+		})
+	}
+	return things, next, err
 }
 
 // Handler is the wire over decisions. The platforms are known by their user

@@ -181,151 +181,51 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// walked is when every step of a walk is made.
-var walked = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-
-// A thrown is an error of the provisioner, by the name that AWS gives it.
-type thrown string
-
-// parameters gives what a state is given of the data: paths, texts of JSON that
-// are read, and what stands for itself.
-func parameters(t *testing.T, all map[string]any, data map[string]any) map[string]any {
-	t.Helper()
-	out := map[string]any{}
-	for name, value := range all {
-		name, computed := strings.CutSuffix(name, ".$")
-		if !computed {
-			out[name] = value
+// meets counts the calls of a task of which each throws the next of the errors, until one throws
+// none, and gives the state that comes then; "" for the end.
+func (s state) meets(errs []string) (calls int, next string) {
+	for n, e := range errs {
+		if slices.ContainsFunc(s.Retry, func(r retrier) bool { return slices.Contains(r.ErrorEquals, e) && n < r.MaxAttempts }) {
 			continue
 		}
-		path, isJSON := strings.CutPrefix(value.(string), "States.StringToJson(")
-		out[name] = pick(data, strings.TrimSuffix(path, ")"))
-		if isJSON {
-			var v any
-			expect.OK(t, json.Unmarshal([]byte(out[name].(string)), &v))
-			out[name] = v
-		}
-	}
-	return out
-}
-
-// pick follows a path down into the data.
-func pick(data map[string]any, path string) any {
-	var v any = data
-	for _, name := range strings.Split(strings.TrimPrefix(path, "$."), ".") {
-		members, _ := v.(map[string]any)
-		v = members[name]
-	}
-	return v
-}
-
-// run interprets the machine, as far as ours goes. Each call of the
-// provisioner takes the next of the answers: an Output, a Pending or thrown.
-func (m machine) run(t *testing.T, input string, answers ...any) (path []string, sent []map[string]any, waits []int) {
-	t.Helper()
-	var data map[string]any
-	expect.OK(t, json.Unmarshal([]byte(input), &data))
-	for name := m.StartAt; ; {
-		s := m.States[name]
-		path = append(path, name)
-		if len(path) > 100 {
-			t.Fatalf("it does not end: %q", path[:10])
-		}
-		switch s.Type {
-		case "Task":
-			name = s.Next
-			for tries := 0; ; tries++ {
-				sent = append(sent, parameters(t, s.Parameters, data))
-				if len(answers) == 0 {
-					t.Fatal("more calls than answers")
-				}
-				answer := answers[0]
-				answers = answers[1:]
-				e, failed := answer.(thrown)
-				cause := ""
-				if pending, ok := answer.(stepfunctions.Pending); ok { // as Lambda tells of it
-					e, failed, cause = thrown(reflect.TypeOf(answer).Name()), true, fmt.Sprintf(`{"errorMessage":%q}`,
-						pending.Error())
-				}
-				if !failed {
-					break
-				}
-				if slices.ContainsFunc(s.Retry, func(r retrier) bool {
-					return slices.Contains(r.ErrorEquals, string(e)) && tries < r.MaxAttempts
-				}) {
-					continue
-				}
-				at := slices.IndexFunc(s.Catch, func(c catcher) bool {
-					return slices.Contains(c.ErrorEquals, string(e)) || slices.Contains(c.ErrorEquals, "States.ALL")
-				})
-				if to := s.Catch[at].ResultPath; to != nil {
-					data[strings.TrimPrefix(*to, "$.")] = map[string]any{"Error": string(e), "Cause": cause}
-				}
-				name = s.Catch[at].Next
-				break
-			}
-			if name == "" {
-				return path, sent, waits
-			}
-		case "Pass":
-			data = parameters(t, s.Parameters, data)
-			name = s.Next
-		case "Wait":
-			until, err := time.Parse(time.RFC3339, fmt.Sprint(pick(data, s.TimestampPath)))
-			if err != nil {
-				t.Fatalf("it is to wait until %v", err)
-			}
-			waits = append(waits, int(until.Sub(walked).Seconds()))
-			name = s.Next
-		default:
-			return path, sent, waits
-		}
-	}
-}
-
-func TestWalk(t *testing.T) {
-	const (
-		step, pending, wait = stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait
-		abandoned           = stepfunctions.StateAbandoned
-		busy                = thrown("Lambda.TooManyRequestsException")
-	)
-	settled, again := stepfunctions.Output{Settled: true}, func(seconds int) stepfunctions.Pending {
-		return stepfunctions.Pending{Until: walked.Add(time.Duration(seconds) * time.Second)}
-	}
-	tests := map[string]struct {
-		reason  string
-		answers []any
-		path    []string
-		calls   int
-		waits   []int
-	}{
-		"AtOnce": {"what is settled ends", []any{settled}, []string{step}, 1, nil},
-		"Rounds": {
-			"what is not goes on after the time that the step said", []any{again(10), again(300), settled},
-			[]string{step, pending, wait, step, pending, wait, step}, 3, []int{10, 300},
-		},
-		"Thrown": {"what the step throws only ends the execution", []any{thrown("errorString")}, []string{step, abandoned},
-			1, nil},
-		"ThrownLater": {"also later", []any{again(1), thrown("Runtime.ExitError")},
-			[]string{step, pending, wait, step, abandoned}, 2, []int{1}},
-		"TimedOut": {"so does a step that does not answer", []any{thrown("States.Timeout")}, []string{step, abandoned}, 1,
-			nil},
-		"Transient":    {"what is transient is tried again", []any{busy, busy, settled}, []string{step}, 3, nil},
-		"NotTransient": {"but not for ever", slices.Repeat([]any{busy}, 9), []string{step, abandoned}, 9, nil},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			path, sent, waits := newMachine(t).run(t, `{"token":"T.p.i","attempt":3}`, test.answers...)
-			expect.Same(t, fmt.Sprintf("%s: path", test.reason), test.path, path)
-			expect.Same(t, fmt.Sprintf("%s: waits", test.reason), test.waits, waits)
-			expect.Same(t, fmt.Sprintf("%s: calls", test.reason), test.calls, len(sent))
-			for _, payload := range sent {
-				expect.Same(t, fmt.Sprintf("%s: the input", test.reason), map[string]any{"token": "T.p.i", "attempt": 3.0},
-					payload)
-			}
+		at := slices.IndexFunc(s.Catch, func(c catcher) bool {
+			return slices.Contains(c.ErrorEquals, e) || slices.Contains(c.ErrorEquals, "States.ALL")
 		})
+		return n + 1, s.Catch[at].Next
 	}
+	return len(errs) + 1, s.Next
 }
+
+// The machine answers each error that a step throws. Its rounds, with the input of each step and the
+// time until which it waits, are made on an emulator: TestEngine, TestExecutions.
+func TestWhatIsThrown(t *testing.T) {
+	const busy = "Lambda.TooManyRequestsException"
+	m, pending := newMachine(t), reflect.TypeFor[stepfunctions.Pending]().Name()
+	for reason, tc := range map[string]struct {
+		thrown []string
+		calls  int
+		next   string
+	}{
+		"what is settled ends":                    {nil, 1, ""},
+		"what is not goes on later":               {[]string{pending}, 1, stepfunctions.StatePending},
+		"what the step throws ends the execution": {[]string{"errorString"}, 1, stepfunctions.StateAbandoned},
+		"also if it does so by itself":            {[]string{"Runtime.ExitError"}, 1, stepfunctions.StateAbandoned},
+		"so does a step that does not answer":     {[]string{"States.Timeout"}, 1, stepfunctions.StateAbandoned},
+		"what is transient is tried again":        {[]string{busy, busy}, 3, ""},
+		"but not for ever":                        {slices.Repeat([]string{busy}, 9), 9, stepfunctions.StateAbandoned},
+	} {
+		calls, next := m.States[m.StartAt].meets(tc.thrown)
+		if calls != tc.calls || next != tc.next {
+			t.Errorf("%s: after %d calls comes %q, want %d and %q", reason, calls, next, tc.calls, tc.next)
+		}
+	}
+	step := map[string]any{"token.$": "$.token", "attempt.$": "$.attempt"}
+	expect.Same(t, "the input of a step", step, m.States[m.StartAt].Parameters)
+	expect.Same(t, "what a Wait waits for", "$.thrown.errorMessage", m.States[stepfunctions.StateWait].TimestampPath)
+}
+
+// walked is when a step is made.
+var walked = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // An unsettled outcome is thrown to a state machine and returned to a waiting request.
 func TestAnswer(t *testing.T) {

@@ -229,9 +229,7 @@ func TestADeletionWaitsForACallOnItsWay(t *testing.T) {
 		}
 		return provider.Status{Done: true}, nil
 	}), create)
-	if i := w.instance(); i.State != lifecycle.Deleting || len(i.Leases) != 0 {
-		t.Errorf("CONC-09: the overtaken step left %q and leases %v", i.State, i.Leases)
-	}
+	w.left("CONC-09: after the overtaken step", instanceKey, lifecycle.Deleting, 0)
 	// Its lease was given up, so that one look is enough.
 	w.settles(w.with(finished), remove)
 }
@@ -270,10 +268,7 @@ func TestABindDoesNotOutliveItsInstance(t *testing.T) {
 		t.Errorf("the late bind left %q, a grant: %v, leases %v", b.State, b.Grant != nil, b.Leases)
 	}
 	w.rest()
-	if b = w.recorded(bindingKey); b.State != lifecycle.Deleted {
-		t.Errorf("the deletion left the binding %q", b.State)
-	}
-	expect.Same(t, "things that are left", 0, w.held())
+	w.left("after the deletion", bindingKey, lifecycle.Deleted, 0)
 }
 
 // The same step delivered twice at once gives one result.
@@ -290,9 +285,7 @@ func TestAStepDeliveredTwice(t *testing.T) {
 		all.Go(func() { untilSettled(t, step, ref) })
 	}
 	all.Wait()
-	if i := w.instance(); i.State != lifecycle.Ready || len(i.Leases) != 0 {
-		t.Errorf("state %q, leases %v", i.State, i.Leases)
-	}
+	w.left("after four", instanceKey, lifecycle.Ready, 0)
 }
 
 type failingEngine struct{}
@@ -333,9 +326,7 @@ func TestSlowSynchronousWork(t *testing.T) {
 	expect.Same(t, "answered", lifecycle.OperationFailed, reason(err))
 	expect.Same(t, "the creation went on: state", lifecycle.Deleting, w.instance().State)
 	w.rest()
-	if w.instance().State != lifecycle.Deleted || w.held() != 0 {
-		t.Errorf("left %q and %d things", w.instance().State, w.held())
-	}
+	w.left("in the end", instanceKey, lifecycle.Deleted, 0)
 }
 
 // Losing races is never shown to a user, up to a point.

@@ -469,6 +469,15 @@ func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
 	return total
 }
 
+// left requires the state of a record, without a lease, and how many things exist.
+func (w *world) left(when string, key lifecycle.Key, state lifecycle.State, things int) {
+	w.Helper()
+	if r := w.recorded(key); r.State != state || len(r.Leases) != 0 || w.held() != things {
+		w.Errorf("%s: it is %q, want %q, and %d things exist, want %d; %+v, leases %v", when, r.State, state, w.held(), things,
+			r.Operation, r.Leases)
+	}
+}
+
 // ended requires the state in the end, and that no lease is left.
 func (w *world) ended(d deed, when string) {
 	w.Helper()

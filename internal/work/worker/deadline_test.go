@@ -72,9 +72,7 @@ func TestADeadlineIsFollowedByOneLook(t *testing.T) {
 					c.State != want {
 					t.Errorf("%s: it is %q, want %q", a.reason, c.State, want)
 				}
-				if len(c.Leases) != 0 {
-					t.Errorf("its leases are %+v", c.Leases)
-				}
+				expect.Same(t, "its leases", 0, len(c.Leases))
 				if now := c.State == lifecycle.CreateFailed && !c.Due.After(w.clock); now != (k.reclaimed && what == "Going") {
 					t.Errorf("what is left is due at %v, and it is %v", c.Due, w.clock)
 				}
@@ -155,9 +153,7 @@ func TestWhatFailsByItsDeadlineIsCleanedUp(t *testing.T) {
 			expect.Same(t, "reclaimed by the next sweep", 1, w.sweep().Reclaimed)
 			still("while it is removed")
 			w.rest()
-			if c := w.recorded(ref.Token.Key); c.State != lifecycle.Deleted || w.held() != kept {
-				t.Errorf("it is %q, and %d things are left", c.State, w.held()-kept)
-			}
+			w.left("when it is removed", ref.Token.Key, lifecycle.Deleted, kept)
 			still("when it is removed")
 		})
 	}
@@ -249,9 +245,7 @@ func TestASecretIsErasedOnlyWithItsGrant(t *testing.T) {
 	}
 	s.does(bind)
 	s.granted()
-	if !touched {
-		t.Error("the instance has not changed: the test proves nothing")
-	}
+	expect.Same(t, "the instance has changed", true, touched)
 	if calls != 6 {
 		t.Errorf("the bind took %d calls, want the last one made again, and no key made anew", calls/2)
 	}

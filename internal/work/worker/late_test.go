@@ -94,14 +94,6 @@ func begunLook(t *testing.T) (*world, workflow.Ref) {
 	panic("unreachable")
 }
 
-// is requires so many things, and an instance that is ready and has no lease.
-func (w *world) is(things int, when string) {
-	w.Helper()
-	if i := w.instance(); w.held() != things || i.State != lifecycle.Ready || len(i.Leases) != 0 {
-		w.Errorf("%s: %d things exist, want %d; the instance is %q, leases %v", when, w.held(), things, i.State, i.Leases)
-	}
-}
-
 // An id that is used again is another instance: a look that was under way does nothing to
 // it, and is made again by the record that was set aside.
 func TestALateLookLeavesASuccessorAlone(t *testing.T) {
@@ -109,10 +101,10 @@ func TestALateLookLeavesASuccessorAlone(t *testing.T) {
 	was := w.instance()
 	done(provision)(w)
 	w.drive(w.worker(), ref)
-	w.is(2, "after the look that was under way")
+	w.left("after the look that was under way", instanceKey, lifecycle.Ready, 2)
 	w.clock = w.clock.Add(lifecycle.LateLookAgain)
 	w.restForLong()
-	w.is(1, "after the next look")
+	w.left("after the next look", instanceKey, lifecycle.Ready, 1)
 	former := w.recorded(was.Key.Former(was.Incarnation))
 	if former.State != lifecycle.Deleted || !former.LateLook.IsZero() || former.Operation.ID != was.Operation.ID {
 		t.Errorf("the record that was set aside is %+v", former)
@@ -128,14 +120,14 @@ func TestACreationWaitsForNoLateLook(t *testing.T) {
 		done(provision)(w)
 		return provider.Status{Done: true}, nil
 	}), ref)
-	w.is(2, "beside the look")
+	w.left("beside the look", instanceKey, lifecycle.Ready, 2)
 	former := w.recorded(was.Key.Former(was.Incarnation))
 	if len(former.Leases) != 1 {
 		t.Fatalf("the leases of its former life are %v", former.Leases)
 	}
 	w.clock = former.Leases[0].Until
 	w.restForLong()
-	w.is(1, "after the next look")
+	w.left("after the next look", instanceKey, lifecycle.Ready, 1)
 }
 
 // A look that fails, or sees that something is left, is made again later.
@@ -171,7 +163,7 @@ func TestACreationWaitsForNoStepOfTheDeletionBefore(t *testing.T) {
 		t.Errorf("the instance is %q, with leases %v", c.State, c.Leases)
 	}
 	done(provision)(w)
-	w.is(1, "the next instance")
+	w.left("the next instance", instanceKey, lifecycle.Ready, 1)
 }
 
 // A laptop falls asleep while a step is in the middle of its call, and wakes up

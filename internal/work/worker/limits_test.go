@@ -82,16 +82,10 @@ func TestGrantsThatCannotBeEncoded(t *testing.T) {
 			by.Log = slog.New(logs.Handler{Handler: slog.NewTextHandler(&log, nil)})
 			w.settles(by, w.asks(bind))
 			expect.Never(t, "the step's log", log.String(), canary)
-			if b := w.recorded(bindingKey); b.State != lifecycle.CreateFailed || b.Grant != nil || len(b.Leases) != 0 {
-				t.Errorf("the binding is %q, with a grant: %v, leases: %v", b.State, b.Grant != nil, b.Leases)
-			}
-			if n := w.held(); n != 2 {
-				t.Fatalf("%d things exist, want the instance's and the binding's: the test proves nothing", n)
-			}
+			w.left("after the bind", bindingKey, lifecycle.CreateFailed, 2)
+			expect.Same(t, "the grant", nil, w.recorded(bindingKey).Grant)
 			done(unbind)(w)
-			if b := w.recorded(bindingKey); b.State != lifecycle.Deleted || w.held() != 1 {
-				t.Errorf("after the unbind the binding is %q, and %d things are left", b.State, w.held())
-			}
+			w.left("after the unbind", bindingKey, lifecycle.Deleted, 1)
 		})
 	}
 }

@@ -16,24 +16,10 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
 )
-
-// shelves lets the reaper see the demo's things.
-type shelves struct{ *cloudtest.Provider }
-
-func (s shelves) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
-	page, next, err := s.Provider.List(ctx, cursor)
-	for _, h := range page {
-		things = append(things, lifecycle.Thing{Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation,
-			Of: h.Tags.Of, Created: h.Created,
-			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}})
-	}
-	return things, next, err
-}
 
 // astray is what a world holds of an instance whose record was lost, with a binding.
 func astray(w *world) {
@@ -70,8 +56,8 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	whose := ledger.Identity{Deployment: "test", Broker: testkit.Identity}
 	w.commits(ledger.Put(whose)) // the table is known to be the right one
 	r := w.reaper()
-	r.Inventory = &reaper.InventoryOptions{Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{w.demo()}},
-		Whose: whose, Every: time.Hour}
+	r.Inventory = &reaper.InventoryOptions{Records: w.ledger(), Whose: whose, Every: time.Hour,
+		Listers: map[string]reaper.Lister{"demo": testkit.Lister{Inventory: w.demo()}}}
 	sweep := func(hours int) (report reaper.Report) {
 		t.Helper()
 		for range hours {
@@ -238,9 +224,8 @@ func TestAProviderWithoutAQuarantine(t *testing.T) {
 	by := w.worker()
 	by.Providers = map[string]wired.Provider{"demo": {Inventory: struct{ provider.Inventory }{}}}
 	w.settles(by, ref)
-	if q := w.quarantine(); q.State != lifecycle.Quarantined || w.locked() != 0 {
-		t.Errorf("%+v, %d are out of use", q, w.locked())
-	}
+	w.left("without a quarantine", strayKey, lifecycle.Quarantined, 2)
+	expect.Same(t, "things that are out of use", 0, w.locked())
 }
 
 func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
@@ -248,8 +233,8 @@ func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
 	astray(w)
 	state := provider.State{Format: 7, Data: []byte("key-1")}
 	start := lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock, Timeout: time.Hour, Own: true}
-	r := expect.Get(w.quarantine().BeginOrphanDeletion(start,
-		lifecycle.Thing{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()}))(t)
+	r := expect.Get(w.quarantine().BeginOrphanDeletion(start, lifecycle.Thing{Incarnation: "lost", Provider: "demo",
+		Target: lifecycle.Target{Name: "there"}, State: state.Encode()}))(t)
 	w.commits(ledger.Put(r))
 	var got provider.Instance
 	w.step(w.telling(func(in provider.Instance) (provider.Status, error) {

@@ -77,16 +77,12 @@ func (s *secretive) isEmpty() {
 func (s *secretive) granted() {
 	s.Helper()
 	b := s.recorded(bindingKey)
-	if b.State != lifecycle.Ready {
-		s.Fatalf("the binding is %q: %+v", b.State, b.Operation)
-	}
+	expect.Same(s, "the binding", lifecycle.Ready, b.State)
 	var g provider.Grant
 	plain := expect.Get(s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.Grant}, b.Grant))(s)
 	expect.OK(s, json.Unmarshal(plain, &g))
 	text := func(name string) string { v, _ := g.Credentials[name].(string); return v }
-	if !s.cloud.Opens(&g) {
-		s.Error("the binding is ready, and its grant is dead")
-	}
+	expect.Same(s, "its grant opens", true, s.cloud.Opens(&g))
 	expect.Same(s, "keys that are accepted", 1, s.cloud.Secrets(text("username")))
 	state, err := s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.State}, b.Made.State)
 	if err != nil || len(state) == 0 || text("password") == "" || bytes.Contains(state, []byte(text("password"))) {
@@ -326,13 +322,9 @@ func TestUpdatesAndBindsDoNotMeet(t *testing.T) {
 	for range 5 {
 		s.clock = s.clock.Add(s.step(s.steps(), ref).Wait)
 	}
-	if b := s.recorded(bindingKey); !b.InProgress() {
-		t.Errorf("the binding is %q while its instance is updated", b.State)
-	}
+	expect.Same(t, "the binding waits while its instance is updated", true, s.recorded(bindingKey).InProgress())
 	s.drives(updated)
-	if i := s.instance(); i.State != lifecycle.Ready {
-		t.Fatalf("the instance is %q: %+v", i.State, i.Operation)
-	}
+	expect.Same(t, "the instance", lifecycle.Ready, s.instance().State)
 	s.drives(ref)
 	s.granted()
 }
