@@ -22,8 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
-// A desk is a broker whose engine is the test: what is started stays in
-// progress until the test settles it.
+// A desk is a broker whose engine is the test: what is started stays in progress until the test settles it.
 type desk struct {
 	*testing.T
 	*broker.Broker
@@ -256,8 +255,7 @@ func refused(t *testing.T, want lifecycle.Reason, err error, words string, args 
 	}
 }
 
-// The plan's mode and the client's permission decide whether an answer is asynchronous
-// (PROV-01 to PROV-06).
+// The plan's mode and the client's permission decide whether an answer is asynchronous (PROV-01 to PROV-06).
 func TestModes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		plan      string
@@ -321,9 +319,8 @@ func TestDeletionsOfNothingAreRemembered(t *testing.T) {
 	d.gives(broker.Created, "a later PUT")(d.put("sync", d.caller(true), ""))
 }
 
-// A deletion that is asked for again while it runs overtakes what was sent
-// before its repetition, too (ORB-03): a platform that gave up on a PUT deletes
-// what the PUT may make, and the PUT may arrive when that is done.
+// A deletion that is asked for again while it runs overtakes what was sent before its repetition, too (ORB-03): a
+// platform that gave up on a PUT deletes what the PUT may make, and the PUT may arrive when that is done.
 func TestRepeatedDeletionsAreRemembered(t *testing.T) {
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -400,8 +397,7 @@ func (d *desk) afterReading(n int, do func()) {
 	}}
 }
 
-// CONC-01, CONC-08: an unbind does not begin under an instance that began to
-// change after the unbind had looked at it.
+// CONC-01, CONC-08: an unbind does not begin under an instance that began to change after the unbind had looked at it.
 //
 // UNB-09: another operation is in the way.
 func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
@@ -416,19 +412,6 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 			d.afterReading(1, func() { expect.Get(change(d))(t) })
 			refused(t, lifecycle.ConcurrencyError, expect.Err(d.unbind("b", d.caller(true))), "the unbind")
 		})
-	}
-}
-
-func TestTokensOfOthersTellNothing(t *testing.T) {
-	d := newDesk(t)
-	token := expect.Get(d.put("async", d.caller(true), ""))(t).Token
-	other, forged := d.of("q", true), token
-	forged.Key.Platform = "q"
-	refused(t, lifecycle.NotFound, expect.Err(d.Operation(t.Context(), other, token.String())), "FAC-12: another platform reads it")
-	refused(t, lifecycle.NotFound, expect.Err(d.Operation(t.Context(), other, forged.String())), "a forged token reads")
-	p := d.reads(lifecycle.InProgress, "its own platform")(d.Operation(t.Context(), d.caller(true), token.String()))
-	if p.RetryAfter <= 0 {
-		t.Errorf("%+v", p)
 	}
 }
 
@@ -544,8 +527,7 @@ func TestNullRemovesAParameter(t *testing.T) {
 	d.gives(broker.Done, "IDEM-02")(d.put("async", d.caller(false), `{"b":{"c":null}}`))
 }
 
-// A repeated bind gives the same credentials, a binding id that is used again
-// others (BIND-02, IDEM-09).
+// A repeated bind gives the same credentials, a binding id that is used again others (BIND-02, IDEM-09).
 func TestCredentials(t *testing.T) {
 	d := newDesk(t)
 	expect.Get(d.put("sync", d.caller(false), ""))(t)

@@ -89,9 +89,8 @@ func (d *desk) failed(k kind) lifecycle.Token {
 	return token
 }
 
-// PROV-30: what failed asynchronously stays failed, under its token, until the
-// platform deletes it: also while the broker removes what is left of it, and as
-// long as it remembers that.
+// PROV-30: what failed asynchronously stays failed, under its token, until the platform deletes it: also while the
+// broker removes what is left of it, and as long as it remembers that.
 func TestAFailedCreationKeepsItsToken(t *testing.T) {
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -120,8 +119,7 @@ func (d *desk) begins(when string, k kind, before lifecycle.Token) {
 	}
 }
 
-// PROV-30: a tombstone that expires, and a platform's DELETE at any time, free
-// the id.
+// PROV-30: a tombstone that expires, and a platform's DELETE at any time, free the id.
 func TestWhatEndsAFailedCreation(t *testing.T) {
 	ends := map[string]func(d *desk, k kind){
 		"ADeletion": func(d *desk, k kind) { d.settle(expect.Get(k.remove(d, d.caller(true)))(d.T).Token) },
@@ -175,8 +173,7 @@ func TestARepetitionWithoutPermissionBeginsAgain(t *testing.T) {
 	}
 }
 
-// PROV-30: what failed synchronously was told in the answer, and its repetition
-// begins again.
+// PROV-30: what failed synchronously was told in the answer, and its repetition begins again.
 func TestASynchronousFailureIsTold(t *testing.T) {
 	d := newDesk(t)
 	d.settles, d.during = false, d.fail
@@ -277,8 +274,7 @@ func TestAPromiseThatComesTooLate(t *testing.T) {
 	}
 }
 
-// The broker forgets a failed binding with its instance: the binding's id is free on the
-// next instance.
+// The broker forgets a failed binding with its instance: the binding's id is free on the next instance.
 func TestAFailedBindGoesWithItsInstance(t *testing.T) {
 	d, k := newDesk(t), kinds["Binding"]
 	token := d.failed(k)

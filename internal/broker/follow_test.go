@@ -75,11 +75,10 @@ func TestWhatCannotBeCancelled(t *testing.T) {
 	refuses(lifecycle.Conflict, "FAC-10: an update", update.Token.String())
 }
 
-// A platform that allows no answer before the work is done meets a deletion
-// that it did not ask for, and that nobody polls: it waits for it. One that a
-// platform asked for asynchronously stays that (DEPR-07).
+// A platform that allows no answer before the work is done meets a deletion that it did not ask for, and that nobody
+// polls: it waits for it. One that a platform asked for asynchronously stays that (DEPR-07).
 func TestDeletionsWithoutPermission(t *testing.T) {
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		begin  func(d *desk, first lifecycle.Token) error
 		want   lifecycle.Reason // -1 if it is done
@@ -90,8 +89,7 @@ func TestDeletionsWithoutPermission(t *testing.T) {
 		}, -1},
 		"OfAPlatform": {"DEPR-07", func(d *desk, _ lifecycle.Token) error { return expect.Err(d.delete(d.caller(true))) },
 			lifecycle.AsyncRequired},
-	}
-	for name, tc := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			expect.OK(t, tc.begin(d, expect.Get(d.put("async", d.caller(true), ""))(t).Token))

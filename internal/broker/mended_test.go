@@ -25,8 +25,7 @@ func (d *desk) rebuilt() lifecycle.Record {
 	return d.instance()
 }
 
-// PROV-07: the request that made a rebuilt instance is the same also after an
-// update has told its context.
+// PROV-07: the request that made a rebuilt instance is the same also after an update has told its context.
 func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 	d := newDesk(t)
 	q := d.order("sync", d.caller(true))
@@ -37,8 +36,7 @@ func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 	refused(t, lifecycle.Conflict, expect.Err(d.Provision(t.Context(), q)), "of another organization")
 }
 
-// An update keeps the parameters that it leaves out. If they were lost it cannot, so the
-// broker asks for all of them.
+// An update keeps the parameters that it leaves out. If they were lost it cannot, so the broker asks for all of them.
 func TestLostParametersAreAskedFor(t *testing.T) {
 	d := newDesk(t)
 	d.rebuilt()
@@ -141,8 +139,7 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 			t.Errorf("%s: %q %v", name, plain, err)
 		}
 	}
-	// The members that are compared are stored in clear, so another space is told apart
-	// without the vault.
+	// The members that are compared are stored in clear, so another space is told apart without the vault.
 	put.Context = told("other", canary)
 	refused(t, lifecycle.Conflict, expect.Err(d.Provision(t.Context(), put)), "PROV-09: of another organization")
 }

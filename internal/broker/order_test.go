@@ -10,10 +10,9 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// A DELETE of what exists is never answered 410, whatever the clock does (ORB-01,
-// ORB-02). The ids are used three times, so that there are tombstones too. A step
-// that is too small to be told from a delay may refuse a request for as long as it
-// is.
+// A DELETE of what exists is never answered 410, whatever the clock does (ORB-01, ORB-02). The ids are used three
+// times, so that there are tombstones too. A step that is too small to be told from a delay may refuse a request for as
+// long as it is.
 func TestTheClockSteps(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by    time.Duration
@@ -61,6 +60,10 @@ func TestPlatformsAreApart(t *testing.T) {
 	if second == first {
 		t.Fatalf("two platforms have the token %v", first)
 	}
+	running := d.reads(lifecycle.InProgress, "to its own platform")(d.Operation(t.Context(), d.of("a", true), first.String()))
+	if running.RetryAfter <= 0 {
+		t.Errorf("%+v", running)
+	}
 	d.settle(first)
 	d.settle(second)
 	passwords := map[any]bool{}
@@ -73,9 +76,11 @@ func TestPlatformsAreApart(t *testing.T) {
 	expect.Get(d.delete(d.of("a", true)))(t)
 	expect.OK(t, expect.Err(d.Instance(t.Context(), d.of("b", false), "i")), "it is gone for the other")
 	// Nor is anything told of a third.
-	nobody := d.of("c", true)
+	nobody, forged := d.of("c", true), second
+	forged.Key.Platform = "c"
 	refused(t, lifecycle.NotFound, expect.Err(d.Instance(t.Context(), nobody, "i")), "an instance is shown")
 	refused(t, lifecycle.NotFound, expect.Err(d.Operation(t.Context(), nobody, second.String())), "FAC-12: an operation is shown")
+	refused(t, lifecycle.NotFound, expect.Err(d.Operation(t.Context(), nobody, forged.String())), "a forged token reads")
 	_, _, err := d.Cancel(t.Context(), nobody, second.String())
 	refused(t, lifecycle.NotFound, err, "FAC-12: an operation is cancelled")
 	refused(t, lifecycle.Gone, expect.Err(d.delete(nobody)), "a deletion reached another's")

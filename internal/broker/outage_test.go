@@ -29,9 +29,8 @@ func TestWorkGoesOnWithoutItsClient(t *testing.T) {
 	d.gives(broker.Done, "PROV-31: the repetition waits for the same work")(d.put("sync", d.caller(false), ""))
 }
 
-// ERR-12: while the records cannot be had, from any call on, no request is
-// told that it was wrong, that what it asks about is unknown, or that it is
-// gone: platforms would believe it.
+// ERR-12: while the records cannot be had, from any call on, no request is told that it was wrong, that what it asks
+// about is unknown, or that it is gone: platforms would believe it.
 func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 	ctx := t.Context()
 	// The first operation of the instance is a past one.

@@ -65,7 +65,7 @@ func TestRotationIsRefused(t *testing.T) {
 		change(&q)
 		return q
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		q      broker.BindRequest
 		want   lifecycle.Reason
@@ -81,8 +81,7 @@ func TestRotationIsRefused(t *testing.T) {
 			with(func(q *broker.BindRequest) { q.Parameters = raw(`{"delay_seconds":1}`) }), lifecycle.BadRequest},
 		"Existing": {"ROT-07: the id is a first binding's", with(func(q *broker.BindRequest) { q.BindingID, q.Predecessor = "a", "c" }),
 			lifecycle.Conflict},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) { refused(t, tc.want, expect.Err(d.Bind(t.Context(), tc.q)), "%s", tc.reason) })
 	}
 	expect.Same(t, "the record of what was refused", int64(0), d.record(boundKey).Version)
@@ -110,7 +109,7 @@ func TestPredecessorsInEveryState(t *testing.T) {
 	state := func(s lifecycle.State) func(*desk, *lifecycle.Record) {
 		return func(_ *desk, b *lifecycle.Record) { b.State = s }
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		change func(d *desk, b *lifecycle.Record)
 		want   lifecycle.Reason
 	}{
@@ -122,8 +121,7 @@ func TestPredecessorsInEveryState(t *testing.T) {
 		"OfAnother":    {func(_ *desk, b *lifecycle.Record) { b.InstanceIncarnation = "other" }, lifecycle.BadRequest},
 		"Expired":      {expiring(-time.Second), lifecycle.BadRequest},
 		"NotExpired":   {expiring(time.Hour), -1},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			d := rotatable(t, "rotatable")
 			b := d.record(sourceKey.BindingKey("a"))

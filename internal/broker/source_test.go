@@ -111,9 +111,8 @@ func TestWhatIsNoSource(t *testing.T) {
 	}
 }
 
-// A developer gets a kept instance back by its handle, in the space where it was ordered,
-// once an operator has allowed it. Everybody else gets one and the same refusal, whether or
-// not the instance exists.
+// A developer gets a kept instance back by its handle, in the space where it was ordered, once an operator has allowed
+// it. Everybody else gets one and the same refusal, whether or not the instance exists.
 func TestWhoMayHaveWhatIsKept(t *testing.T) {
 	keep := func(t *testing.T, change func(*lifecycle.Record)) (*desk, lifecycle.Record) {
 		d := newDesk(t)

@@ -56,10 +56,11 @@ const (
 	otherShape = `{"accepts":["a","b"],"shape":"2"}`
 )
 
-// UPD-11: what can only be done with another thing in the place of the one that
-// holds the data is refused before anything is touched, and so is what the
-// instance's own version of the plan does not know (ERR-08, ERR-10).
+// UPD-11: what can only be done with another thing in the place of the one that holds the data is refused before
+// anything is touched, and so is what the instance's own version of the plan does not know (ERR-08, ERR-10).
 func TestUpdatesStayInPlace(t *testing.T) {
+	same, next := version{"1.0.0", oldPlan}, version{"1.1.0", newPlan}
+	edited, reshaped := version{"1.0.0", newPlan}, version{"2.0.0", otherShape}
 	for name, tc := range map[string]struct {
 		reason string
 		patch  patch
@@ -67,24 +68,20 @@ func TestUpdatesStayInPlace(t *testing.T) {
 		says   string  // empty where it is done
 		leaves string  // the template
 	}{
-		"AnotherValue": {"what may change does", patch{parameters: `{"a":2}`}, version{"1.1.0", newPlan}, "", "old"},
-		"SameValue":    {"what is given again does not differ", patch{parameters: `{"a":2,"b":1.0}`}, version{"1.1.0", newPlan}, "", "old"},
-		"Fixed":        {"another value would replace data", patch{parameters: `{"b":2}`}, version{"1.0.0", oldPlan}, "parameter b", "old"},
-		"FixedRemoved": {"its default is another value, too", patch{parameters: `{"b":null}`}, version{"1.0.0", oldPlan}, "parameter b", "old"},
-		"FixedAnyhow": {"no upgrade helps", patch{parameters: `{"b":2}`, maintenance: "1.1.0"}, version{"1.1.0", newPlan},
-			"parameter b", "old"},
-		"NotKnownYet": {"the user can help himself", patch{parameters: `{"c":1}`}, version{"1.1.0", newPlan},
-			"maintenance_info.version 1.1.0", "old"},
-		"WithTheUpdate": {"the new version knows it", patch{parameters: `{"c":1}`, maintenance: "1.1.0"}, version{"1.1.0", newPlan}, "", "new"},
-		"NoUpgrade":     {"no version to upgrade to", patch{parameters: `{"c":1}`}, version{"1.0.0", newPlan}, "there is no upgrade", "old"},
-		"NotThere":      {"what is not known is not there to be removed", patch{parameters: `{"c":null}`}, version{"1.1.0", newPlan}, "", "old"},
-		"Upgrade":       {"by its version alone", patch{maintenance: "1.1.0"}, version{"1.1.0", newPlan}, "", "new"},
-		"ShapeOfAVersion": {"a version that would replace what holds data", patch{maintenance: "2.0.0"}, version{"2.0.0", otherShape},
-			"in place", "old"},
-		"ShapeOfAPlan": {"a plan that would", patch{plan: "async"}, version{"1.0.0", oldPlan}, "in place", "old"},
-		"OtherPlan":    {"a plan of the same shape", patch{plan: "sync", parameters: `{"c":3}`}, version{"1.0.0", oldPlan}, "", "of sync"},
-		"OtherPlanWithout": {"the plan does not know it", patch{plan: "sync", parameters: `{"d":3}`}, version{"1.0.0", oldPlan},
-			"parameter d", "old"},
+		"AnotherValue":     {"what may change does", patch{parameters: `{"a":2}`}, next, "", "old"},
+		"SameValue":        {"what is given again does not differ", patch{parameters: `{"a":2,"b":1.0}`}, next, "", "old"},
+		"Fixed":            {"another value would replace data", patch{parameters: `{"b":2}`}, same, "parameter b", "old"},
+		"FixedRemoved":     {"its default is another value, too", patch{parameters: `{"b":null}`}, same, "parameter b", "old"},
+		"FixedAnyhow":      {"no upgrade helps", patch{parameters: `{"b":2}`, maintenance: "1.1.0"}, next, "parameter b", "old"},
+		"NotKnownYet":      {"the user can help himself", patch{parameters: `{"c":1}`}, next, "maintenance_info.version 1.1.0", "old"},
+		"WithTheUpdate":    {"the new version knows it", patch{parameters: `{"c":1}`, maintenance: "1.1.0"}, next, "", "new"},
+		"NoUpgrade":        {"no version to upgrade to", patch{parameters: `{"c":1}`}, edited, "there is no upgrade", "old"},
+		"NotThere":         {"what is not known is not there to be removed", patch{parameters: `{"c":null}`}, next, "", "old"},
+		"Upgrade":          {"by its version alone", patch{maintenance: "1.1.0"}, next, "", "new"},
+		"ShapeOfAVersion":  {"a version that would replace what holds data", patch{maintenance: "2.0.0"}, reshaped, "in place", "old"},
+		"ShapeOfAPlan":     {"a plan that would", patch{plan: "async"}, same, "in place", "old"},
+		"OtherPlan":        {"a plan of the same shape", patch{plan: "sync", parameters: `{"c":3}`}, same, "", "of sync"},
+		"OtherPlanWithout": {"the plan does not know it", patch{plan: "sync", parameters: `{"d":3}`}, same, "parameter d", "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)

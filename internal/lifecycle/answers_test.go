@@ -15,8 +15,7 @@ const (
 	begin, join, stays, exists, missing = "begin", "join", "stays", "exists", "missing"
 
 	ok = "ok"
-	// ce is 422 with the code of a concurrency error, cannot is 422 without
-	// a code.
+	// ce is 422 with the code of a concurrency error, cannot is 422 without a code.
 	notFound, conflict, ce, cannot = "404", "409", "422 CE", "422"
 )
 
@@ -171,8 +170,7 @@ func TestBindingAnswers(t *testing.T) {
 	}, lifecycle.Updating)
 }
 
-// ORB-03: a PUT that was sent before a deletion and arrives after it begins
-// nothing, whatever it asks for.
+// ORB-03: a PUT that was sent before a deletion and arrives after it begins nothing, whatever it asks for.
 func TestADeletionOvertakesARequest(t *testing.T) {
 	received := at(5)
 	entombed := func(p *pair, now, received time.Time) *pair {
@@ -208,8 +206,7 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 	}
 }
 
-// While another operation holds the resource, the sentence is the one that
-// clients know (ERR-04).
+// While another operation holds the resource, the sentence is the one that clients know (ERR-04).
 func TestConcurrencySentence(t *testing.T) {
 	updating := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginUpdate)
 	_, put := onPut(updating, true, true, at(60), at(60))

@@ -49,7 +49,7 @@ func TestLeasesOfOthers(t *testing.T) {
 		Unsure bool
 	}
 	const now = 100
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		leases leases
 		wary   bool
@@ -98,8 +98,7 @@ func TestLeasesOfOthers(t *testing.T) {
 		"EndedLost": {reason: "and may have landed after that", leases: leases{lease("a", "other", 0, 50)}, lives: ended,
 			want: want{Unsure: true}},
 		"DeadWary": {reason: "what was lost before the restart stays known", wary: true, lives: dead, want: want{Unsure: true}},
-	}
-	for name, tc := range tests {
+	} {
 		c := inCourseOf(lifecycle.Deprovision, "mine", tc.leases...)
 		c.Wary = tc.wary
 		before := deepCopy(c)
@@ -161,7 +160,7 @@ func TestLeased(t *testing.T) {
 func TestReleased(t *testing.T) {
 	a, b := lease("a", "op", 0, 100), lease("b", "op", 10, 110)
 	other := lease("c", "other", 0, 100)
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		leases leases
 		holder string
@@ -174,8 +173,7 @@ func TestReleased(t *testing.T) {
 		"Dropped":  {"it has run out and was dropped", leases{b}, "a", false, leases{b}},
 		"None":     {"there is none", nil, "a", false, nil},
 		"Nobody":   {"a step that took no lease has none to give up", leases{a}, "", false, leases{a}},
-	}
-	for name, tc := range tests {
+	} {
 		c := inCourseOf(lifecycle.Provision, "op", tc.leases...)
 		c.Wary, c.AbsentSince = true, sec(5)
 		before := deepCopy(c)
@@ -372,8 +370,7 @@ func TestWhatHasSettledStays(t *testing.T) {
 	}
 }
 
-// A poll shows the description of the work again once a trouble is over, also after a
-// second trouble.
+// A poll shows the description of the work again once a trouble is over, also after a second trouble.
 func TestADescriptionOutlivesATrouble(t *testing.T) {
 	c := inCourseOf(lifecycle.Provision, "mine")
 	c.Operation.Description = "copies"

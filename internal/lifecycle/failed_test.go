@@ -51,8 +51,7 @@ func (p *pair) begins(now, received time.Time) *pair {
 	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) { return first(r.BeginCreate(s, m.fresh)) })
 }
 
-// isDeleted begins the deletion of both, by requests of that time; zero is the
-// broker's own doing.
+// isDeleted begins the deletion of both, by requests of that time; zero is the broker's own doing.
 func (p *pair) isDeleted(now, received time.Time) *pair {
 	p.Helper()
 	s := lifecycle.Start{ID: "deletion", Now: now, Received: received, Timeout: time.Hour}
@@ -127,9 +126,8 @@ func (p *pair) askedAgain() *pair {
 	})
 }
 
-// PROV-30: what failed asynchronously stays failed until the platform deletes
-// it, whatever the broker itself does about it; what failed synchronously was
-// told in the answer.
+// PROV-30: what failed asynchronously stays failed until the platform deletes it, whatever the broker itself does about
+// it; what failed synchronously was told in the answer.
 func TestWhatFailedStaysFailed(t *testing.T) {
 	one, synchronous := newPair(t).create("one", false), newPair(t).create("one", true)
 	removing, deleting := one.fail().remove("two", true), one.fail().remove("two", false)

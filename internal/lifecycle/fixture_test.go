@@ -71,8 +71,7 @@ func (m machine) absent() lifecycle.Record { return lifecycle.Record{Key: m.key}
 // orphan is the incarnation of what no record knew of: of that, a record knows little.
 const orphan = "orphan"
 
-// apply calls the exported method that causes the event. What no method does is
-// refused like what none may do.
+// apply calls the exported method that causes the event. What no method does is refused like what none may do.
 func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
 	id string) (next lifecycle.Record, past *lifecycle.PastOperation, err error) {
 	switch e {

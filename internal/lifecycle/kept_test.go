@@ -8,8 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// deleting is an instance that was ready and is being deleted, with leases of its own
-// deletion and of others.
+// deleting is an instance that was ready and is being deleted, with leases of its own deletion and of others.
 func deleting(t *testing.T) lifecycle.Record {
 	t.Helper()
 	r := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete)
@@ -110,8 +109,7 @@ func TestUndeleteKeepsTheOrigin(t *testing.T) {
 	expect.Same(t, "what is to be given back in another space", nil, elsewhere.Undelete("provider", attributes("small")))
 }
 
-// One execution at a time takes the late look at a tombstone, and none does once the id is
-// used again.
+// One execution at a time takes the late look at a tombstone, and none does once the id is used again.
 func TestLateLook(t *testing.T) {
 	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
 	c, at := i, i.LateLook

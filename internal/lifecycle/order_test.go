@@ -27,7 +27,7 @@ func TestTheOrderOfRequests(t *testing.T) {
 	lives := row{exists, begin, begin, ok}
 	gone := row{begin, missing, notFound, notFound}
 	late := row{ce, missing, notFound, notFound}
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		is     *pair
 		when   when
@@ -71,8 +71,7 @@ func TestTheOrderOfRequests(t *testing.T) {
 			"it is to be deleted, whoever asks", second.isDeleted(at(32), at(32)).overdue(at(33)), early(15), row{cannot, begin, cannot, cannot},
 		},
 		"Deleting": {"it is being deleted, whoever asks", second.isDeleted(at(32), at(32)), early(15), row{ce, join, ce, ce}},
-	}
-	for name, tc := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			received, now := tc.when.received, tc.when.now
 			patch, err := onPatch(tc.is.instance, false, received, now)

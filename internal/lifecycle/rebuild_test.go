@@ -35,8 +35,7 @@ func TestLostCredentialsStayLost(t *testing.T) {
 // gone says that a sealed text cannot be opened.
 func gone(s lifecycle.Sealed) bool { return string(s) == "lost" }
 
-// Lose drops what does not open, wherever a record stands; what runs and needs
-// it fails, and nothing else changes.
+// Lose drops what does not open, wherever a record stands; what runs and needs it fails, and nothing else changes.
 func TestLose(t *testing.T) {
 	begun := start("op", at(0))
 	provision := func(parameters string) lifecycle.Record {
@@ -114,9 +113,8 @@ func TestLoseOfABinding(t *testing.T) {
 	}
 }
 
-// A binding whose record was rebuilt has no operation that could look once more
-// for what came late: when it goes with its instance, nothing is due before its
-// tombstone expires, and the inventory may adopt what it finds.
+// A binding whose record was rebuilt has no operation that could look once more for what came late: when it goes with
+// its instance, nothing is due before its tombstone expires, and the inventory may adopt what it finds.
 func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 	b := expect.Get(rebuilt(t).Remove(at(0), at(0)))(t)
 	if b.State != lifecycle.Deleted || !b.Due.Equal(b.Expires) || b.Owns("x") {
@@ -124,8 +122,7 @@ func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 	}
 }
 
-// A lost provider state changes nothing else in the record: the provider finds its things
-// without it.
+// A lost provider state changes nothing else in the record: the provider finds its things without it.
 func TestLosingAProvidersState(t *testing.T) {
 	r := instances.after(t, lifecycle.BeginCreate)
 	r.Made.State = lifecycle.Sealed("lost")

@@ -19,7 +19,7 @@ func TestSameParameters(t *testing.T) {
 	deep := func(inner string) string {
 		return `{"a":` + strings.Repeat("[", 900) + inner + strings.Repeat("]", 900) + `}`
 	}
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		a, b   string
 		want   bool
@@ -75,8 +75,7 @@ func TestSameParameters(t *testing.T) {
 		"OtherMember":    {"another name", `{"a":1}`, `{"b":1}`, false},
 		"MoreMembers":    {"a member more", `{"a":1}`, `{"a":1,"b":1}`, false},
 		"Twice":          {"INP-08: of two members of one name the last counts", `{"a":1,"a":2}`, `{"a":2}`, true},
-	}
-	for name, tc := range tests {
+	} {
 		a, b := json.RawMessage(tc.a), json.RawMessage(tc.b)
 		expect.Same(t, "PROV-09: "+name+": "+tc.reason, tc.want, lifecycle.SameParameters(a, b))
 		expect.Same(t, "PROV-09: "+name+": "+tc.reason+", the other way", tc.want, lifecycle.SameParameters(b, a))
@@ -134,7 +133,7 @@ func TestSameNumbers(t *testing.T) {
 }
 
 func TestMergeParameters(t *testing.T) {
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason               string
 		current, given, want string
 	}{
@@ -158,8 +157,7 @@ func TestMergeParameters(t *testing.T) {
 		"Digits": {"INP-15: no digit is lost, of what stays or of what comes", `{"a":` + bignum + `}`, `{"b":1e400}`,
 			`{"a":` + bignum + `,"b":1e400}`},
 		"Twice": {"INP-08: the last counts", `{"a":1}`, `{"a":2,"a":3}`, `{"a":3}`},
-	}
-	for name, tc := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			current, given := json.RawMessage(tc.current), json.RawMessage(tc.given)
 			got := lifecycle.MergeParameters(current, given)
@@ -213,8 +211,7 @@ func TestSamePlacement(t *testing.T) {
 	}
 }
 
-// Values equal themselves and their like, whatever they are, and comparing
-// them is not slower than reading them.
+// Values equal themselves and their like, whatever they are, and comparing them is not slower than reading them.
 func FuzzSameParameters(f *testing.F) {
 	f.Add(`{"a":1.50e+7}`, `{"a":[null,true,"x"]}`)
 	f.Add(`{"a":1e999999999}`, `{"a":-0.0}`)

@@ -347,7 +347,7 @@ func removed(reason string, minute int, change func(*lifecycle.Record)) deed {
 func TestBindingStories(t *testing.T) {
 	nothing := func(*lifecycle.Record) {}
 	create, again, remove := bindings.creates("create", 0), bindings.creates("again", 5), deletes("delete", 2)
-	stories := map[string][]deed{
+	for name, story := range map[string][]deed{
 		"WholeLife": {
 			create,
 			succeeds("a bind succeeds with its grant", 1, granted),
@@ -387,23 +387,8 @@ func TestBindingStories(t *testing.T) {
 		"RemovedWhileUnbindFailed": {create, succeeds("a bind succeeds", 1, granted), remove,
 			bindingFails("an unbind fails", 3, lifecycle.DeleteFailed),
 			removed("LOP-19: an unbind that has failed stays so", 4, nothing)},
-	}
-	for name, story := range stories {
+	} {
 		t.Run(name, func(t *testing.T) { testStory(t, bindingKey, story) })
-	}
-}
-
-// A tombstone keeps the names of its things and its operation: late steps and late polls
-// are answered from it.
-func TestTombstonesNameTheirThings(t *testing.T) {
-	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
-	if i.Key != instanceKey || i.Incarnation == "" || i.Provider == "" || i.Operation == nil || i.Created.IsZero() {
-		t.Errorf("the instance's tombstone is %+v", i)
-	}
-	b := bindings.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
-	if b.Key != bindingKey || b.Incarnation == "" || b.InstanceIncarnation == "" || b.Provider == "" || b.Attributes.ServiceID == "" ||
-		b.Attributes.PlanID == "" || b.Operation == nil {
-		t.Errorf("the binding's tombstone is %+v", b)
 	}
 }
 
@@ -453,7 +438,7 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	tomb := instances.after(t, lifecycle.Entomb)
 	over := at(0).Add(lifecycle.Retention)
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		course lifecycle.Record
 		now    time.Time
@@ -465,20 +450,10 @@ func TestForgotten(t *testing.T) {
 		"Old":     {"it stays over", tomb, over.Add(time.Hour), true},
 		"Alive":   {"what lives is never forgotten", lifecycle.Record{State: lifecycle.Ready, Expires: at(1)}, at(2), false},
 		"Endless": {"a tombstone without a time is kept", lifecycle.Record{State: lifecycle.Deleted}, at(2), false},
-	}
-	for name, tc := range tests {
+	} {
 		expect.Same(t, fmt.Sprintf("%s: %s: forgotten", name, tc.reason), tc.want, tc.course.Forgotten(tc.now))
 	}
 	if lifecycle.Retention < 34*time.Hour || lifecycle.Retention < 7*24*time.Hour || lifecycle.ReclaimAfter < 34*time.Hour {
 		t.Error("ORB-05, LOP-13: platforms may ask for longer than what has ended is kept")
-	}
-}
-
-func TestKinds(t *testing.T) {
-	tests := map[lifecycle.Kind]bool{
-		lifecycle.Provision: false, lifecycle.Update: false, lifecycle.Deprovision: true, lifecycle.Bind: false, lifecycle.Unbind: true,
-	}
-	for kind, want := range tests {
-		expect.Same(t, fmt.Sprintf("kind %q deletes", kind), want, kind.Deletes())
 	}
 }

@@ -121,8 +121,7 @@ func TestListsAreComplete(t *testing.T) {
 func TestInstanceTransitions(t *testing.T) { testTransitions(t, instances) }
 func TestBindingTransitions(t *testing.T)  { testTransitions(t, bindings) }
 
-// testTransitions goes every way of up to six legal events, and from each
-// record that it comes to tries every event.
+// testTransitions goes every way of up to six legal events, and from each record that it comes to tries every event.
 func testTransitions(t *testing.T, m machine) {
 	table := transitions(t, m.matrix)
 	seen := map[lifecycle.State]bool{}

@@ -16,9 +16,8 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// The usual format verbs do not print a Sealed, and a log line of a record shows none of
-// it. A Sealed is no secret without the vault, so it does no harm that %d, %s of a whole
-// record, and a Sealed logged by itself do show it.
+// The usual format verbs do not print a Sealed, and a log line of a record shows none of it. A Sealed is no secret
+// without the vault, so it does no harm that %d, %s of a whole record, and a Sealed logged by itself do show it.
 func TestSealedIsNotPrinted(t *testing.T) {
 	const canary = "canary-7d31"
 	sealed := lifecycle.Sealed(canary)
@@ -26,10 +25,6 @@ func TestSealedIsNotPrinted(t *testing.T) {
 	a.Parameters = sealed
 	binding := lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: sealed, Grant: sealed}, Attributes: a}
 	instance := lifecycle.Record{Attributes: a, Operation: &lifecycle.Operation{Target: &a}}
-	values := map[string]any{
-		"Alone": sealed, "Pointer": &sealed, "Slice": []lifecycle.Sealed{sealed}, "Map": map[string]lifecycle.Sealed{"a": sealed},
-		"Attributes": a, "Instance": instance, "Binding": binding, "PointerToBinding": &binding, "Operation": *instance.Operation,
-	}
 	forms := []string{
 		canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary), fmt.Sprintf("% x", canary),
 		strings.Trim(fmt.Sprint([]byte(canary)), "[]"),
@@ -38,7 +33,10 @@ func TestSealedIsNotPrinted(t *testing.T) {
 	leaks := func(out string) bool {
 		return slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(out, form) })
 	}
-	for name, value := range values {
+	for name, value := range map[string]any{
+		"Alone": sealed, "Pointer": &sealed, "Slice": []lifecycle.Sealed{sealed}, "Map": map[string]lifecycle.Sealed{"a": sealed},
+		"Attributes": a, "Instance": instance, "Binding": binding, "PointerToBinding": &binding, "Operation": *instance.Operation,
+	} {
 		verbs := []string{"%v", "%+v", "%#v"}
 		switch value.(type) {
 		case lifecycle.Sealed, *lifecycle.Sealed, []lifecycle.Sealed, map[string]lifecycle.Sealed:
@@ -76,7 +74,7 @@ func TestSealedIsStored(t *testing.T) {
 }
 
 func TestAskerIsZero(t *testing.T) {
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		asker lifecycle.Asker
 		want  bool
 	}{
@@ -85,8 +83,7 @@ func TestAskerIsZero(t *testing.T) {
 		"Platform": {lifecycle.Asker{IdentityPlatform: "cf"}, false},
 		"Identity": {lifecycle.Asker{Identity: lifecycle.Sealed("s")}, false},
 		"Request":  {lifecycle.Asker{Request: "r"}, false},
-	}
-	for name, tc := range tests {
+	} {
 		expect.Same(t, name+": zero", tc.want, tc.asker.IsZero())
 		body := expect.Get(json.Marshal(lifecycle.Operation{Asker: tc.asker}))(t)
 		expect.Same(t, name+": left out", tc.want, !bytes.Contains(body, []byte("asker")))
@@ -95,7 +92,7 @@ func TestAskerIsZero(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	cause := errors.New("the table is away")
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason  string
 		refusal *lifecycle.Refusal
 		kind    lifecycle.Reason
@@ -115,8 +112,7 @@ func TestRefusals(t *testing.T) {
 			"The Service Broker does not support concurrent requests that mutate the same resource.", nil},
 		"App": {"ERR-05", lifecycle.RefuseRequiresApp(), lifecycle.RequiresApp,
 			"This service supports generation of credentials through binding an application only.", nil},
-	}
-	for name, tc := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.refusal.Reason != tc.kind || tc.refusal.Error() != tc.text {
 				t.Errorf("%s: reason %d, %q; want %d, %q", tc.reason, tc.refusal.Reason, tc.refusal.Error(), tc.kind, tc.text)
@@ -226,8 +222,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// An operation keeps the names of parameters, in order, as far as there is room: never a
-// value.
+// An operation keeps the names of parameters, in order, as far as there is room: never a value.
 func TestParameterNames(t *testing.T) {
 	of := lifecycle.ParameterNames
 	expect.Same(t, "the names", []string{"b", "size"}, of(json.RawMessage(`{"size":"s3cret","b":{"c":1}}`)))

@@ -157,8 +157,7 @@ func (w *walker) look() {
 	w.check(what)
 }
 
-// lost checks that a lost call is never forgotten while something may be
-// deleted that it makes.
+// lost checks that a lost call is never forgotten while something may be deleted that it makes.
 func (w *walker) lost(what string, before, after lifecycle.Record) {
 	if what == "released" || !before.InProgress() {
 		return

@@ -33,8 +33,7 @@ type party struct {
 	reaper *reaper.Reaper
 }
 
-// joins is a broker over an empty store. Its inventory lists everyone's things if
-// it is careless.
+// joins is a broker over an empty store. Its inventory lists everyone's things if it is careless.
 func (c *cloud) joins(identity string, careless bool) *party {
 	c.Helper()
 	p := &party{cloud: c, whose: ledger.Identity{Deployment: "embedded", Broker: identity}}

@@ -37,8 +37,7 @@ func ref(id string) workflow.Ref {
 		Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}
 }
 
-// Close ends the pause of every execution, waits for steps that are being
-// made, and refuses whatever comes later.
+// Close ends the pause of every execution, waits for steps that are being made, and refuses whatever comes later.
 func TestClose(t *testing.T) {
 	inStep, leave := make(chan struct{}), make(chan struct{})
 	var steps, asked atomic.Int32

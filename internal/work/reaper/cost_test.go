@@ -57,23 +57,24 @@ func (m *metered) Commit(ctx context.Context, changes ...store.Change) error {
 	return m.Store.Commit(ctx, changes...)
 }
 
-// The cost of a sweep grows with the unsettled records, never with the number of
-// instances.
+func sceneOver(t *testing.T, records store.Store) (*scene, *metered) {
+	m, s := &metered{Store: records}, &scene{T: t, now: epoch}
+	s.records = &counted{Ledger: ledger.New(m, s.id)}
+	return s, m
+}
+
+// The cost of a sweep grows with the unsettled records, never with the number of instances.
 func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 	records, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
 	expect.OK(t, err)
 	t.Cleanup(func() { _ = records.Close() })
-	m := &metered{Store: records}
-	s := &scene{T: t, now: epoch}
-	s.records = &counted{Ledger: ledger.New(m, s.id)}
-
+	s, m := sceneOver(t, records)
 	sweep := func() (calls, read int) {
 		m.calls, m.records = 0, 0
 		expect.Get(s.reaper(started).Sweep(t.Context()))(t)
 		return m.calls, m.records
 	}
-	// Three operations that nothing drives, and then as many ready instances
-	// as a large platform has.
+	// Three operations that nothing drives, and then as many ready instances as a large platform has.
 	for i := range 3 {
 		s.overdue(fmt.Sprint("stuck-", i))
 	}
@@ -89,9 +90,7 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 			instance, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
 				lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s", PlanID: "p"}})
 			expect.OK(t, err)
-			instance, err = instance.Succeed(epoch, nil)
-			expect.OK(t, err)
-			changes = append(changes, ledger.Put(instance))
+			changes = append(changes, ledger.Put(expect.Get(instance.Succeed(epoch, nil))(t)))
 		}
 		expect.OK(t, s.records.Commit(t.Context(), changes...))
 	}
@@ -111,14 +110,10 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 func newTable(t *testing.T) (*scene, *metered) {
 	t.Helper()
 	client := dynamodb.NewFromConfig(emulator.Config(t))
-	m := &metered{Store: dynamo.New(client, dynamotest.NewTable(t, client), dynamo.Options{})}
-	s := &scene{T: t, now: epoch}
-	s.records = &counted{Ledger: ledger.New(m, s.id)}
-	return s, m
+	return sceneOver(t, dynamo.New(client, dynamotest.NewTable(t, client), dynamo.Options{}))
 }
 
-// Where more is due than a sweep can deal with, sweep after sweep, everything
-// is dealt with in its turn.
+// Where more is due than a sweep can deal with, sweep after sweep, everything is dealt with in its turn.
 func TestSweepsThatAreCutOffComeToEverything(t *testing.T) {
 	s, _ := newTable(t)
 	const stuck, perSweep = 120, 10
@@ -151,8 +146,7 @@ func TestASweepDoesNotSeeWhatTheTableDrops(t *testing.T) {
 	var changes []ledger.Change
 	for n := range 30 {
 		key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}
-		tombstone, err := lifecycle.Record{Key: key}.Entomb(epoch, epoch)
-		expect.OK(t, err)
+		tombstone := expect.Get(lifecycle.Record{Key: key}.Entomb(epoch, epoch))(t)
 		past := lifecycle.PastOperation{Key: key, Operation: lifecycle.Operation{ID: s.id()}, Expires: epoch.Add(lifecycle.Retention)}
 		changes = append(changes, ledger.Put(tombstone), ledger.PutPast(&past),
 			ledger.Put(ledger.Sighting{Provider: "demo", Name: fmt.Sprint(n), First: epoch}))

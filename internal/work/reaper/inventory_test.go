@@ -172,9 +172,7 @@ func TestAnExplainedOrphanIsDeletedAtTheSecondSight(t *testing.T) {
 			s.now = s.now.Add(31 * time.Minute)
 			s.entombed(id)
 			s.now = s.now.Add(-32 * time.Minute)
-			if c := s.pass(); c.Young != 1 {
-				t.Errorf("a young thing may have its record tomorrow: %+v", c)
-			}
+			expect.Same(t, "young: it may have its record tomorrow", 1, s.pass().Young)
 			if c := s.pass(); c.Sighted != 1 || len(s.started) != 0 {
 				t.Errorf("one sight is no proof: %+v", c)
 			}
@@ -193,15 +191,12 @@ func TestAnExplainedOrphanIsDeletedAtTheSecondSight(t *testing.T) {
 	}
 }
 
-// A thing of the incarnation that was deleted is explained, also if it came after
-// every late look.
+// A thing of the incarnation that was deleted is explained, also if it came after every late look.
 func TestALateOrphanIsDeleted(t *testing.T) {
 	s := known(t)
 	s.things = []lifecycle.Thing{s.recorded("i", true)}
 	s.things[0].Created = s.now.Add(time.Minute)
-	if c := s.pass(); c.Owned != 1 {
-		t.Errorf("a late look will deal with it: %+v", c)
-	}
+	expect.Same(t, "owned: a late look will deal with it", 1, s.pass().Owned)
 	s.commit(ledger.Put(s.state("i").LookedLate(s.now, true)))
 	c := s.twice()
 	if len(c.Deleted) != 1 || s.former(s.things[0]).State != lifecycle.Deleting || s.state("i").State != lifecycle.Deleted {
@@ -242,7 +237,7 @@ func TestAThingOfAFormerLife(t *testing.T) {
 }
 
 func TestWhatIsNoOrphan(t *testing.T) {
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		things func(s *stock) []lifecycle.Thing
 		want   ledger.Counted
@@ -265,8 +260,7 @@ func TestWhatIsNoOrphan(t *testing.T) {
 		"LongTags": {"it stops no inventory that no key holds its id", func(s *stock) []lifecycle.Thing {
 			return []lifecycle.Thing{thing(strings.Repeat("i", 2000), epoch), s.recorded("i", false)}
 		}, ledger.Counted{Things: 2, Owned: 1, Odd: []string{limits.Clip("thing-"+strings.Repeat("i", 2000), limits.Identifier)}}},
-	}
-	for name, tc := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)
 			s.things = tc.things(s)
@@ -351,8 +345,7 @@ func TestTheLimitIsOfADay(t *testing.T) {
 	}
 }
 
-// With its table emptied, the reaper removes nothing and says so; so it does
-// with the table of another broker.
+// With its table emptied, the reaper removes nothing and says so; so it does with the table of another broker.
 func TestTheRightTable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(t *testing.T) *stock
@@ -375,9 +368,7 @@ func TestTheRightTable(t *testing.T) {
 			}
 			for range 3 {
 				s.now = s.now.Add(24 * time.Hour)
-				if r := s.run(t.Context()); !r.Halted {
-					t.Errorf("%+v", r)
-				}
+				expect.Same(t, "halted", true, s.run(t.Context()).Halted)
 			}
 			if len(s.started) != 0 || s.state("stray-000").State != lifecycle.Absent {
 				t.Error("something was begun")
@@ -421,8 +412,7 @@ func TestAPassIsDoneInParts(t *testing.T) {
 	}
 }
 
-// While platforms make new things in an emptied table, what it does not know is
-// left alone all the same.
+// While platforms make new things in an emptied table, what it does not know is left alone all the same.
 func TestAnEmptiedTableThatIsInUse(t *testing.T) {
 	s := newStock(t)
 	s.things = many(2)
@@ -445,13 +435,11 @@ func TestAProviderThatCannotBeListed(t *testing.T) {
 	s.fails, s.things = nil, many(1)
 	s.now = s.now.Add(9 * time.Minute)
 	listed := s.listed
-	if s.run(t.Context()); s.listed != listed {
-		t.Error("it is asked again at once")
-	}
+	s.run(t.Context())
+	expect.Same(t, "pages: it is not asked again at once", listed, s.listed)
 	s.now = s.now.Add(time.Minute)
-	if s.run(t.Context()); s.last().Things != 1 {
-		t.Errorf("%+v", s.last())
-	}
+	s.run(t.Context())
+	expect.Same(t, "things", 1, s.last().Things)
 }
 
 // A platform that uses the id just now is faster than the reaper.

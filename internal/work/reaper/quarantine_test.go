@@ -128,8 +128,7 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 	}
 }
 
-// If a record comes back while its thing is being put into quarantine, no step goes on with
-// the quarantine.
+// If a record comes back while its thing is being put into quarantine, no step goes on with the quarantine.
 func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
 	s := strayed(t)
 	q := s.quarantined()
@@ -176,8 +175,7 @@ func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 	}
 }
 
-// A step that never ends is driven again; what an operator has released is left
-// alone for good.
+// A step that never ends is driven again; what an operator has released is left alone for good.
 func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 	s := strayed(t)
 	s.rest(time.Hour)
@@ -269,8 +267,7 @@ func (s *stock) keeps(was lifecycle.Thing, until time.Time) lifecycle.Key {
 	return r.Key
 }
 
-// The reaper leaves a kept life alone until its date, whatever has the id now, and then
-// deletes it, even while halted.
+// The reaper leaves a kept life alone until its date, whatever has the id now, and then deletes it, even while halted.
 func TestWhatIsKept(t *testing.T) {
 	for name, again := range map[string]bool{"Tombstone": false, "AnotherLife": true} {
 		t.Run(name, func(t *testing.T) {
@@ -307,8 +304,7 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// A kept thing that is open again comes from a server that was restored: the reaper reports
-// it to the operator.
+// A kept thing that is open again comes from a server that was restored: the reaper reports it to the operator.
 func TestWhatIsKeptAndOpenIsTold(t *testing.T) {
 	s := known(t)
 	was := s.recorded("i", true)
@@ -320,9 +316,8 @@ func TestWhatIsKeptAndOpenIsTold(t *testing.T) {
 	}
 }
 
-// A kept thing that lost its record gets one again and is not deleted before its date: the
-// tombstone of its instance does not explain it. It counts as an orphan, so the reaper halts
-// if many have lost their records.
+// A kept thing that lost its record gets one again and is not deleted before its date: the tombstone of its instance
+// does not explain it. It counts as an orphan, so the reaper halts if many have lost their records.
 func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 	for name, tc := range map[string]struct {
 		until time.Duration

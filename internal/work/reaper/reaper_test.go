@@ -65,8 +65,7 @@ func (s *scene) overdue(id string) lifecycle.Key {
 	s.Helper()
 	key := lifecycle.Key{Platform: "p", Instance: id}
 	start := lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: 24 * time.Hour}
-	i := s.record(key)
-	i, _, err := i.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{}})
+	i, _, err := s.record(key).BeginCreate(start, lifecycle.Record{Provider: "demo"})
 	expect.OK(s, err)
 	s.commit(ledger.Put(i))
 	return key
@@ -74,9 +73,7 @@ func (s *scene) overdue(id string) lifecycle.Key {
 
 func (s *scene) record(key lifecycle.Key) lifecycle.Record {
 	s.Helper()
-	r, err := s.records.Record(s.Context(), key, s.now)
-	expect.OK(s, err)
-	return r
+	return expect.Get(s.records.Record(s.Context(), key, s.now))(s)
 }
 
 func (s *scene) commit(changes ...ledger.Change) {

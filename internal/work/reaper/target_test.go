@@ -86,12 +86,8 @@ func TestAUseIsForgotten(t *testing.T) {
 		}
 	}
 	due, _, err := s.records.Due(t.Context(), s.now, "")
+	expect.OK(t, err)
 	for _, d := range due {
-		if d.TargetUse != nil {
-			t.Errorf("it is due again at once: %+v", d.TargetUse)
-		}
-	}
-	if err != nil {
-		t.Error(err)
+		expect.Same(t, "it is due again at once", nil, d.TargetUse)
 	}
 }

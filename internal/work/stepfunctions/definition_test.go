@@ -17,8 +17,7 @@ import (
 
 const provisioner = "arn:aws:lambda:eu-central-1:111122223333:function:provisioner"
 
-// A machine is a definition as AWS reads it, of all that ours uses. What it
-// does not know it refuses.
+// A machine is a definition as AWS reads it, of all that ours uses. What it does not know it refuses.
 type machine struct {
 	Comment        string
 	StartAt        string
@@ -152,8 +151,7 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// returnsWithoutWait reports whether a path leads from a state back to it with
-// no Wait on it.
+// returnsWithoutWait reports whether a path leads from a state back to it with no Wait on it.
 func (m machine) returnsWithoutWait(from string) bool {
 	seen, left := map[string]bool{}, m.States[from].nexts()
 	for len(left) > 0 {
@@ -230,7 +228,7 @@ var walked = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 // An unsettled outcome is thrown to a state machine and returned to a waiting request.
 func TestAnswer(t *testing.T) {
 	pending, settled := workflow.Outcome{Wait: 1500 * time.Millisecond}, workflow.Outcome{Settled: true}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		until   time.Time
 		outcome workflow.Outcome
 		want    stepfunctions.Output
@@ -239,8 +237,7 @@ func TestAnswer(t *testing.T) {
 		"Waits":   {time.Time{}, pending, stepfunctions.Output{}, stepfunctions.Pending{Until: walked.Add(3 * time.Second)}},
 		"Ends":    {time.Time{}, settled, stepfunctions.Output{Settled: true}, nil},
 		"Request": {walked, pending, stepfunctions.Output{WaitSeconds: 2}, nil},
-	}
-	for name, test := range tests {
+	} {
 		got, err := stepfunctions.Answer(stepfunctions.Input{Until: test.until}, test.outcome, walked.Add(time.Millisecond))
 		if got != test.want || err != test.thrown {
 			t.Errorf("%s: %+v, %v, want %+v, %v", name, got, err, test.want, test.thrown)

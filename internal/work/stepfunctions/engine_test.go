@@ -337,7 +337,7 @@ func TestFinish(t *testing.T) {
 		cancel()
 		return nil, ctx.Err()
 	}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		invoke invoke
 		start  error
@@ -365,8 +365,7 @@ func TestFinish(t *testing.T) {
 			func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return nil, away }, nil,
 			finished{invoked: 1, started: 1, err: away}},
 		"Nonsense": {"so is one that answers nonsense", answers(`nonsense`), nil, finished{invoked: 1, started: 1, err: errAny}},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithDeadline(t.Context(), time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC))
 			defer cancel()

@@ -293,8 +293,7 @@ type failingEngine struct{}
 func (failingEngine) Start(context.Context, workflow.Ref) error  { return errors.New("throttled") }
 func (failingEngine) Finish(context.Context, workflow.Ref) error { return errors.New("throttled") }
 
-// Start fails after the commit: the answer is 202 all the same, and the reaper
-// starts it.
+// Start fails after the commit: the answer is 202 all the same, and the reaper starts it.
 func TestAStartThatFailsIsMadeUpFor(t *testing.T) {
 	w := newWorld(t)
 	b := w.broker()
@@ -379,7 +378,7 @@ func TestReaper(t *testing.T) {
 // Drive waits out short pauses by itself, leaves long ones to its caller, and
 // begins no step that could not be recorded any more.
 func TestDrive(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		pauses []time.Duration // what the provider asks for, step by step; then it is done
 		left   time.Duration   // until the deadline; 0: none
@@ -393,8 +392,7 @@ func TestDrive(t *testing.T) {
 			workflow.Outcome{Wait: time.Second}},
 		"SomeTime": {"one more step fits", []time.Duration{time.Second, time.Second, time.Second}, 72 * time.Second, 2,
 			workflow.Outcome{Wait: time.Second}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			ref := w.asks(provision)
@@ -420,8 +418,7 @@ func TestDrive(t *testing.T) {
 	}
 }
 
-// deadlined is a context with a deadline of the fake clock, which never ends
-// it.
+// deadlined is a context with a deadline of the fake clock, which never ends it.
 type deadlined struct {
 	context.Context
 	at time.Time
@@ -429,8 +426,7 @@ type deadlined struct {
 
 func (d deadlined) Deadline() (time.Time, bool) { return d.at, true }
 
-// Each line of a step's log names the operation and the request that asked for
-// it.
+// Each line of a step's log names the operation and the request that asked for it.
 func TestLinesNameTheOperationAndTheRequest(t *testing.T) {
 	w := newWorld(t)
 	c := broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true, Asker: lifecycle.Asker{Request: "request-7"}}

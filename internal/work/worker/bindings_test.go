@@ -17,9 +17,8 @@ import (
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
-// An unbind and the deletion of its instance run at once, as after a bind whose
-// answer was lost: the platform deletes the binding and then the instance. Each
-// would begin the binding's deletion anew whenever the other had begun it.
+// An unbind and the deletion of its instance run at once, as after a bind whose answer was lost: the platform deletes
+// the binding and then the instance. Each would begin the binding's deletion anew whenever the other had begun it.
 func TestUnbindAndDeprovisionDoNotHinderOneAnother(t *testing.T) {
 	w := newWorld(t)
 	done(provision, bind)(w)
@@ -41,8 +40,7 @@ func TestUnbindAndDeprovisionDoNotHinderOneAnother(t *testing.T) {
 	w.ended(deed{state: lifecycle.Deleted, key: bindingKey}, "in the end")
 }
 
-// obstructed is a world whose provider can unbind only for the deletion of the instance, if it can
-// do that.
+// obstructed is a world whose provider can unbind only for the deletion of the instance, if it can do that.
 type obstructed struct {
 	*world
 	unbinds   int
@@ -60,8 +58,7 @@ func (o *obstructed) unbind(_ context.Context, b provider.Binding) (provider.Sta
 	return provider.Status{Done: true}, nil
 }
 
-// steps has each execution that was started make steps, a second apart or as far apart
-// as they ask for.
+// steps has each execution that was started make steps, a second apart or as far apart as they ask for.
 func (o *obstructed) steps(n int) {
 	o.Helper()
 	by := o.by(stub{unbind: o.unbind, instance: func(context.Context, provider.Instance) (provider.Status, error) {
@@ -255,8 +252,7 @@ func TestADeprovisionReadsEachBindingOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := deletedWith(t, test.live, test.dead)
 			t.Logf("%d live, %d dead: %d records, %d bytes, %d pages", test.live, test.dead, got.records, got.bytes, got.pages)
-			// A page that finds a live one may hold as many again that it does
-			// not need.
+			// A page that finds a live one may hold as many again that it does not need.
 			if most := 2*(test.live+test.dead) + 1; got.records > most {
 				t.Errorf("%s: %d records were read, at most %d", test.reason, got.records, most)
 			}

@@ -241,8 +241,7 @@ func (w *world) drive(by *worker.Worker, ref workflow.Ref) int {
 	panic("unreachable")
 }
 
-// driveAll steps what was started, in turns, until all of it is settled: a deletion
-// waits for those of its bindings.
+// driveAll steps what was started, in turns, until all of it is settled: a deletion waits for those of its bindings.
 func (w *world) driveAll() {
 	w.Helper()
 	for range 100 {
@@ -281,8 +280,7 @@ func (w *world) restarts() {
 	w.dieAt, w.started, w.clock = 0, map[string]workflow.Ref{}, w.clock.Add(time.Second)
 }
 
-// rest lets everything that was started, or that the reaper finds, come to its
-// end.
+// rest lets everything that was started, or that the reaper finds, come to its end.
 func (w *world) rest() {
 	for range 50 {
 		w.driveAll()
@@ -310,8 +308,7 @@ func (w *world) held() int { return len(w.things.Things()) }
 // demo is the provider as a test calls it, without effects.
 func (w *world) demo() *cloudtest.Provider { return cloudtest.Demo(w.things, 0) }
 
-// A deed is one request of a platform, in a state that it needs, and what the
-// world is afterwards.
+// A deed is one request of a platform, in a state that it needs, and what the world is afterwards.
 type deed struct {
 	before func(w *world) // without any crash
 	ask    asking
@@ -412,9 +409,8 @@ var deeds = map[string]deed{
 	"UnbindOvertakes":              {both(done(provision), begun(bind)), unbind, 1, lifecycle.Deleted, bindingKey},
 }
 
-// Dying before or after each effect of each request, and repeating the request
-// as a platform does, always ends as asked, with nothing left behind. It is
-// done once where the next process knows that the last one is dead, and once
+// Dying before or after each effect of each request, and repeating the request as a platform does, always ends as
+// asked, with nothing left behind. It is done once where the next process knows that the last one is dead, and once
 // where it does not and has to wait for its leases.
 func TestDyingAtEveryEffect(t *testing.T) {
 	for name, d := range deeds {

@@ -111,8 +111,7 @@ func (shut) Seal(context.Context, vault.Label, []byte) ([]byte, error) {
 	return nil, errors.New("no key")
 }
 
-// A bind whose instance is being updated is not looked at meanwhile, and does not
-// wait past its deadline.
+// A bind whose instance is being updated is not looked at meanwhile, and does not wait past its deadline.
 func TestABindDoesNotOutwaitAnUpdate(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
@@ -159,10 +158,9 @@ func TestWhatFailsByItsDeadlineIsCleanedUp(t *testing.T) {
 	}
 }
 
-// No operation runs for ever past its deadline, whatever cannot be had: a cloud that cannot be
-// reached is asked again for a while, and not for ever; so is one that nothing can be asked of.
-// An update that has asked for nothing yet asks for nothing beside a step of a binding that may
-// be calling the cloud.
+// No operation runs for ever past its deadline, whatever cannot be had: a cloud that cannot be reached is asked again
+// for a while, and not for ever; so is one that nothing can be asked of. An update that has asked for nothing yet asks
+// for nothing beside a step of a binding that may be calling the cloud.
 func TestWhatIsOverdueEnds(t *testing.T) {
 	state := func(size int) *provider.State { return &provider.State{Format: 1, Data: make([]byte, size)} }
 	damage := func(by *worker.Worker, pointer bool) *worker.Worker {

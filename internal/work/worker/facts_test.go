@@ -26,9 +26,8 @@ func (d describing) Describe(ctx context.Context, in provider.Instance) (provide
 	return d.tell(ctx, in)
 }
 
-// Facts are written by the inquiry that was claimed last, once, and about the life that it was
-// claimed for. An error, a dead process and what overtakes an inquiry leave the last facts, and
-// the record is never touched.
+// Facts are written by the inquiry that was claimed last, once, and about the life that it was claimed for. An error, a
+// dead process and what overtakes an inquiry leave the last facts, and the record is never touched.
 func TestFacts(t *testing.T) {
 	w := newWorld(t)
 	var log bytes.Buffer

@@ -67,8 +67,7 @@ func (w *world) keeps(things int) {
 	}
 }
 
-// isKept requires that the one thing there is was made for "i" and is kept for the owner,
-// as it is on record.
+// isKept requires that the one thing there is was made for "i" and is kept for the owner, as it is on record.
 func (w *world) isKept(when, owner string) {
 	w.Helper()
 	all, things := w.kept(), w.things.Things()
@@ -148,8 +147,7 @@ func outlived(t *testing.T) *world {
 	return w
 }
 
-// When its date has come it is deleted, wherever the process dies meanwhile, and whatever
-// has its id by then.
+// When its date has come it is deleted, wherever the process dies meanwhile, and whatever has its id by then.
 func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 	for name, used := range map[string]bool{"Gone": false, "IDIsUsedAgain": true} {
 		t.Run(name, func(t *testing.T) {
@@ -187,8 +185,7 @@ func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 	}
 }
 
-// A provider is told the thing as its instance was, and until when; the date is the same in
-// each step.
+// A provider is told the thing as its instance was, and until when; the date is the same in each step.
 func TestAProviderIsToldWhatToKeep(t *testing.T) {
 	for name, lost := range map[string]bool{"Opens": false, "Lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -299,9 +296,8 @@ func (w *world) isKeptAgain(when string) {
 	}
 }
 
-// An undelete gives back one thing, wherever the process dies. The thing is the new
-// instance's, or is kept again if that instance fails or is deleted midway. It is never
-// lost, and nothing is left behind.
+// An undelete gives back one thing, wherever the process dies. The thing is the new instance's, or is kept again if
+// that instance fails or is deleted midway. It is never lost, and nothing is left behind.
 func TestWhatIsGivenBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deed
@@ -347,8 +343,7 @@ func stepped(ask asking) func(*world) {
 	})
 }
 
-// A life that was kept again is given back by its latest handle, under the name that it was
-// made with.
+// A life that was kept again is given back by its latest handle, under the name that it was made with.
 func TestWhatWasKeptAgainIsGivenBack(t *testing.T) {
 	w := newWorld(t)
 	both(freed, done(undeleteAs("r", map[string]any{"fail": true}), remove))(w)

@@ -190,8 +190,7 @@ func TestASleepingMachineLosesNoLease(t *testing.T) {
 	w.settles(by, remove)
 }
 
-// After a restart, no lease of the process before counts: not even if the clock
-// has been set back meanwhile.
+// After a restart, no lease of the process before counts: not even if the clock has been set back meanwhile.
 func TestARestartEndsAllLeases(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Second, time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {

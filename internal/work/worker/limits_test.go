@@ -61,9 +61,8 @@ type quoting string
 
 func (q quoting) MarshalJSON() ([]byte, error) { return nil, errors.New("cannot encode " + string(q)) }
 
-// A grant that a record cannot hold, that could not be read again, or that JSON cannot hold,
-// fails the bind at once: it would be the same each time. Nobody learns a part of it, nothing is
-// kept of it, and the binding can be removed.
+// A grant that a record cannot hold, that could not be read again, or that JSON cannot hold, fails the bind at once: it
+// would be the same each time. Nobody learns a part of it, nothing is kept of it, and the binding can be removed.
 func TestGrantsThatCannotBeEncoded(t *testing.T) {
 	const canary = "canary-c40a"
 	nested := any("x")

@@ -24,8 +24,7 @@ var restore = orders("r", "restorable", []byte(`{"restore_from":"i"}`))
 
 func (w *world) restored() lifecycle.Record { return w.recorded(restoredKey) }
 
-// A provider is told what its source is, in each step, with the state that the
-// source's own operations left, opened.
+// A provider is told what its source is, in each step, with the state that the source's own operations left, opened.
 func TestAProviderIsToldTheSource(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
@@ -52,8 +51,7 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 	if len(told) != 2 || r.State != lifecycle.Ready {
 		t.Errorf("after %d steps it is %q", len(told), r.State)
 	}
-	// It is there for good: a target that leaves the settings makes the inventory
-	// incomplete as long as it stands.
+	// It is there for good: a target that leaves the settings makes the inventory incomplete as long as it stands.
 	if use, err := w.ledger().TargetUse(t.Context(), r.TargetUse(w.clock)); err != nil || use.Version != 1 {
 		t.Errorf("nothing says that it is in its target: %+v %v", use, err)
 	}
@@ -108,8 +106,7 @@ func TestASourceThatChanges(t *testing.T) {
 	}
 }
 
-// A source that changes after its record was read meets the check of the commit
-// before the cloud is asked.
+// A source that changes after its record was read meets the check of the commit before the cloud is asked.
 func TestASourceThatChangesBesideTheLease(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
@@ -186,8 +183,7 @@ func TestATargetIsProvenBeforeEachStep(t *testing.T) {
 	}
 }
 
-// A provider is not asked at another account whether it refuses a deletion, and no binding
-// is removed meanwhile.
+// A provider is not asked at another account whether it refuses a deletion, and no binding is removed meanwhile.
 func TestARefusalIsAskedOfTheRightTarget(t *testing.T) {
 	w := newWorld(t)
 	done(provision, bind)(w)
@@ -240,12 +236,11 @@ func (lost) Open(context.Context, vault.Label, []byte) ([]byte, error) { return 
 func provisionWith(parameters string) asking { return orders("i", "async-bind", []byte(parameters)) }
 func bindWith(parameters string) asking      { return binds("b", "async-bind", []byte(parameters)) }
 
-// When nothing sealed can be opened any more, everything can still be deleted,
-// in whatever state it is: by the broker's answer to the DELETE, each step, the
-// look that comes after it, and the reaper.
+// When nothing sealed can be opened any more, everything can still be deleted, in whatever state it is: by the broker's
+// answer to the DELETE, each step, the look that comes after it, and the reaper.
 func TestDeletionNeedsNoKey(t *testing.T) {
 	provision, bind := provisionWith(`{"delay_seconds":7}`), bindWith(`{"delay_seconds":5}`)
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		before func(*world)
 		asks   []asking
@@ -266,8 +261,7 @@ func TestDeletionNeedsNoKey(t *testing.T) {
 		"ReclaimedByReaper": {"a failed creation that nobody deletes", done(provisionWith(`{"fail":true}`)), nil, 0},
 		"LeftoversOfRequest": {"a deletion that was lost on its way, and is driven by the reaper", done(provision, bind),
 			[]asking{deprovision}, 0},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tc.before(w)
@@ -293,9 +287,8 @@ func TestDeletionNeedsNoKey(t *testing.T) {
 	}
 }
 
-// An update needs its parameters, and refuses a DELETE while it runs (DEPR-09):
-// one that cannot open them ends at its deadline, by whoever looks then, and no
-// later.
+// An update needs its parameters, and refuses a DELETE while it runs (DEPR-09): one that cannot open them ends at its
+// deadline, by whoever looks then, and no later.
 func TestAnUpdateThatCannotBeOpenedEndsAtItsDeadline(t *testing.T) {
 	for _, driven := range []bool{true, false} {
 		t.Run(fmt.Sprintf("Driven=%v", driven), func(t *testing.T) {

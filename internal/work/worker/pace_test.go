@@ -9,8 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// Looks are ten seconds apart at least, also when the clock has stepped back
-// behind an operation's beginning.
+// Looks are ten seconds apart at least, also when the clock has stepped back behind an operation's beginning.
 func TestPausesAreNeverShort(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{
 		-2 * time.Hour: 10 * time.Second, 0: 10 * time.Second, 30 * time.Minute: 35 * time.Second, time.Hour: maxPause,

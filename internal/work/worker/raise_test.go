@@ -155,8 +155,7 @@ func TestARestoredTargetIsLeftAlone(t *testing.T) {
 	a.atEpoch(t, w.kit())
 }
 
-// However many processes raise a target at once, the latest epoch is recorded, and none of
-// them fails.
+// However many processes raise a target at once, the latest epoch is recorded, and none of them fails.
 func TestManyProcessesRaiseATarget(t *testing.T) {
 	w := newWorld(t)
 	a := &aged{said: target.Epoch{Line: "one", Count: 1}}
@@ -309,8 +308,7 @@ func (s *site) process(m *mortal) *testkit.Kit {
 		Alone: true, Providers: map[string]provider.Provider{"demo": mortalServer{s.server, m}}})
 }
 
-// provisions has a process order an instance, and do what there is to do; it says why
-// that does not end.
+// provisions has a process order an instance, and do what there is to do; it says why that does not end.
 func (s *site) provisions(k *testkit.Kit, id string) (trouble string) {
 	s.Helper()
 	key := lifecycle.Key{Platform: "p", Instance: id}
@@ -416,8 +414,7 @@ func TestWhatKeepsATargetFromBeingRaisedIsTakenAway(t *testing.T) {
 	}
 }
 
-// A mark that was reserved before is no mark of this raise: whoever has a copy of the
-// records knows it too.
+// A mark that was reserved before is no mark of this raise: whoever has a copy of the records knows it too.
 func TestAnOldReservationCoversNothing(t *testing.T) {
 	s := newSite(t)
 	k := s.process(&mortal{})

@@ -90,9 +90,8 @@ func (s *secretive) granted() {
 	}
 }
 
-// Two steps of one bind run at once: an execution that was started twice, or one
-// that the reaper took for dead. Each would take the other's key for one that
-// nobody recorded, and revoke it: the binding would be ready, its key dead.
+// Two steps of one bind run at once: an execution that was started twice, or one that the reaper took for dead. Each
+// would take the other's key for one that nobody recorded, and revoke it: the binding would be ready, its key dead.
 func TestTwoStepsOfOneBind(t *testing.T) {
 	for name, during := range map[string]bool{"BeforeTheCall": false, "AfterTheCall": true} {
 		t.Run(name, func(t *testing.T) {
@@ -219,8 +218,7 @@ func TestWhatAProviderIsTold(t *testing.T) {
 	}
 }
 
-// The key that sealed a provider's state is lost, or cannot be asked: what was
-// made is deleted all the same.
+// The key that sealed a provider's state is lost, or cannot be asked: what was made is deleted all the same.
 func TestADeletionWorksWithoutTheState(t *testing.T) {
 	s := newSecretive(t)
 	s.does(bind)
@@ -238,8 +236,7 @@ func (locked) Open(context.Context, vault.Label, []byte) ([]byte, error) {
 	return nil, errors.New("the key is disabled")
 }
 
-// A state that is too large fails the operation, and one that a failure gives is
-// recorded.
+// A state that is too large fails the operation, and one that a failure gives is recorded.
 func TestStatesAtTheirBounds(t *testing.T) {
 	state := func(bytes int) *provider.State { return &provider.State{Format: 1, Data: make([]byte, bytes)} }
 	long, failure := provider.Target{Name: strings.Repeat("x", limits.Record)}, provider.Failf("no")
