@@ -60,37 +60,37 @@ func TestRotation(t *testing.T) {
 
 func TestRotationIsRefused(t *testing.T) {
 	d := rotatable(t, "rotatable")
-	with := func(change func(*broker.BindRequest)) broker.BindRequest {
-		q := broker.BindRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "b", Predecessor: "a"}
+	type request = broker.BindRequest
+	const bad = lifecycle.BadRequest
+	rotate := func(change func(*request)) (broker.Result, error) {
+		q := request{Caller: d.caller(false), InstanceID: "i", BindingID: "b", Predecessor: "a"}
 		change(&q)
-		return q
+		r, err := d.Bind(t.Context(), q)
+		return r.Result, err
 	}
 	for name, tc := range map[string]struct {
 		reason string
-		q      broker.BindRequest
+		change func(*request)
 		want   lifecycle.Reason
 	}{
-		"Unknown":    {"ROT-04: there is no such binding", with(func(q *broker.BindRequest) { q.Predecessor = "none" }), lifecycle.BadRequest},
-		"Itself":     {"ROT-04: nor is it its own predecessor", with(func(q *broker.BindRequest) { q.Predecessor = "b" }), lifecycle.BadRequest},
-		"NoInstance": {"there is nothing to bind", with(func(q *broker.BindRequest) { q.InstanceID = "none" }), lifecycle.NotFound},
-		"Service":    {"ROT-02: it must match", with(func(q *broker.BindRequest) { q.ServiceID = "other" }), lifecycle.BadRequest},
-		"Plan":       {"ROT-02: it must match", with(func(q *broker.BindRequest) { q.PlanID = d.ids["sync"] }), lifecycle.BadRequest},
-		"App":        {"ROT-01: it is taken over", with(func(q *broker.BindRequest) { q.AppGUID = "other" }), lifecycle.BadRequest},
-		"Route":      {"ROT-01: so is the route", with(func(q *broker.BindRequest) { q.Route = "r.example" }), lifecycle.BadRequest},
-		"Parameters": {"ROT-01: and the parameters",
-			with(func(q *broker.BindRequest) { q.Parameters = raw(`{"delay_seconds":1}`) }), lifecycle.BadRequest},
-		"Existing": {"ROT-07: the id is a first binding's", with(func(q *broker.BindRequest) { q.BindingID, q.Predecessor = "a", "c" }),
+		"Unknown":    {"ROT-04: there is no such binding", func(q *request) { q.Predecessor = "none" }, bad},
+		"Itself":     {"ROT-04: nor is it its own predecessor", func(q *request) { q.Predecessor = "b" }, bad},
+		"NoInstance": {"there is nothing to bind", func(q *request) { q.InstanceID = "none" }, lifecycle.NotFound},
+		"Service":    {"ROT-02: it must match", func(q *request) { q.ServiceID = "other" }, bad},
+		"Plan":       {"ROT-02: it must match", func(q *request) { q.PlanID = d.ids["sync"] }, bad},
+		"App":        {"ROT-01: it is taken over", func(q *request) { q.AppGUID = "other" }, bad},
+		"Route":      {"ROT-01: so is the route", func(q *request) { q.Route = "r.example" }, bad},
+		"Parameters": {"ROT-01: and the parameters", func(q *request) { q.Parameters = raw(`{"delay_seconds":1}`) }, bad},
+		"Existing": {"ROT-07: the id is a first binding's", func(q *request) { q.BindingID, q.Predecessor = "a", "c" },
 			lifecycle.Conflict},
 	} {
-		t.Run(name, func(t *testing.T) { refused(t, tc.want, expect.Err(d.Bind(t.Context(), tc.q)), "%s", tc.reason) })
+		t.Run(name, func(t *testing.T) { refused(t, tc.want, expect.Err(rotate(tc.change)), "%s", tc.reason) })
 	}
 	expect.Same(t, "the record of what was refused", int64(0), d.record(boundKey).Version)
 	// A rotation may repeat its predecessor's members.
-	q := with(func(q *broker.BindRequest) {
+	d.gives(broker.Created, "ROT-02")(rotate(func(q *request) {
 		q.ServiceID, q.PlanID, q.AppGUID, q.Parameters = d.ids["demo"], d.ids["rotatable"], "app", raw(`{"delay_seconds":0.0}`)
-	})
-	r, err := d.Bind(t.Context(), q)
-	d.gives(broker.Created, "ROT-02")(r.Result, err)
+	}))
 }
 
 func TestOnlyRotatablePlansRotate(t *testing.T) {

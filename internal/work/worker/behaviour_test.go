@@ -215,23 +215,38 @@ func TestTheResultIsRecordedAfterTheStepsTime(t *testing.T) {
 	}
 }
 
-// A step is in the middle of its call when a deletion overtakes it: the
-// deletion waits for it, and what it made is removed.
+// A step is in the middle of its call when a deletion overtakes it: the deletion waits for it, and what it made is
+// removed. A laptop that falls asleep in the middle of the call, and wakes up hours later, loses no lease.
 func TestADeletionWaitsForACallOnItsWay(t *testing.T) {
-	w := newWorld(t)
-	create := w.asks(provision)
-	var remove workflow.Ref
-	w.settles(w.with(func(context.Context) (provider.Status, error) {
-		remove = w.asks(deprovision)
+	for name, tc := range map[string]struct {
+		alone        bool
+		sleeps, most time.Duration
+	}{
 		// A request may be waiting for the answer, and the call is over soon.
-		if wait := w.waits(w.worker(), remove); wait > time.Second {
-			t.Errorf("the deletion looks again only after %v", wait)
-		}
-		return provider.Status{Done: true}, nil
-	}), create)
-	w.left("CONC-09: after the overtaken step", instanceKey, lifecycle.Deleting, 0)
-	// Its lease was given up, so that one look is enough.
-	w.settles(w.with(finished), remove)
+		"Awake": {false, 0, time.Second}, "Asleep": {true, 3 * time.Hour, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.alone = tc.alone
+			create := w.asks(provision)
+			var by *worker.Worker
+			var remove workflow.Ref
+			by = w.with(func(context.Context) (provider.Status, error) {
+				if remove.Attempt == 0 {
+					w.clock = w.clock.Add(tc.sleeps)
+					remove = w.asks(deprovision)
+					if wait := w.waits(by, remove); wait > tc.most {
+						t.Errorf("the deletion looks again only after %v", wait)
+					}
+				}
+				return provider.Status{Done: true}, nil
+			})
+			w.settles(by, create)
+			w.left("CONC-09: after the overtaken step", instanceKey, lifecycle.Deleting, 0)
+			// Its lease was given up, so that one look is enough.
+			w.settles(by, remove)
+		})
+	}
 }
 
 // The step died with its call on its way: only two looks, some time apart and

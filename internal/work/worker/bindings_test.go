@@ -134,6 +134,7 @@ func TestAnUpdateOfAnInstanceWithManyBindings(t *testing.T) {
 	done(provision, bind)(w)
 	one := w.recorded(bindingKey)
 	busy := one
+	var changes []ledger.Change
 	for n := range many {
 		b := one
 		b.Key.Binding, b.Version = fmt.Sprintf("many-%04d", n), 0
@@ -142,8 +143,9 @@ func TestAnUpdateOfAnInstanceWithManyBindings(t *testing.T) {
 				Until: w.clock.Add(time.Hour)}}
 			busy = b
 		}
-		w.commits(ledger.Put(b))
+		changes = append(changes, ledger.Put(b))
 	}
+	w.commits(changes...)
 	ref, by := w.asks(update), w.with(finished)
 	counted := &looking{Records: by.Records}
 	by.Records = counted
@@ -199,30 +201,24 @@ func deletedWith(t *testing.T, live, dead int) listed {
 	w := newWorld(t)
 	done(provision)(w)
 	var changes []ledger.Change
-	commit := func(more ...ledger.Change) {
-		if changes = append(changes, more...); len(changes) == 0 || len(changes) < 50 && more != nil {
-			return
-		}
-		w.commits(changes...)
-		changes = nil
-	}
+	of, grant := w.instance().Incarnation, make(lifecycle.Sealed, 48_000) // 64 KB in JSON
 	for n := range live + dead {
 		// The dead are before, between and behind the live.
 		key, start := instanceKey.BindingKey(fmt.Sprintf("%07d", n*7919%(live+dead))),
 			lifecycle.Start{ID: w.ids(), Now: w.clock, Received: w.clock, Timeout: time.Hour}
 		b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo",
 			Attributes:  lifecycle.Attributes{ServiceID: service(), PlanID: planAsyncBind()},
-			BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: w.instance().Incarnation}})
+			BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: of}})
 		if err == nil {
-			b, err = b.Succeed(w.clock, make(lifecycle.Sealed, 48_000)) // 64 KB in JSON
+			b, err = b.Succeed(w.clock, grant)
 		}
 		if err == nil && n >= live {
 			b, err = b.Remove(w.clock, w.clock)
 		}
 		expect.OK(t, err)
-		commit(ledger.Put(b))
+		changes = append(changes, ledger.Put(b))
 	}
-	commit()
+	w.commits(changes...)
 
 	counted := &listed{Store: w.records}
 	w.records = counted

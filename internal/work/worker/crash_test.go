@@ -423,44 +423,50 @@ func TestDyingAtEveryEffect(t *testing.T) {
 	}
 }
 
+// deaths has a history happen again and again, in which the process dies before or after its n-th effect, until there is
+// no such effect, and counts the deaths.
+func deaths(history func(at int, after bool) (survived bool)) (total int) {
+	for _, after := range []bool{false, true} {
+		for at := 1; !history(at, after); at++ {
+			total++
+		}
+	}
+	return total
+}
+
 // dies has the process die at each effect of a deed, and counts how often.
 func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
 	t.Helper()
 	for _, alone := range []bool{true, false} {
-		for _, after := range []bool{false, true} {
-			for at := 1; ; at++ {
-				w := newWorld(t)
-				d.before(w)
-				w.effects, w.dieAt, w.after = 0, at, after
-				var first, second broker.Result
-				var err error
-				answered := w.alive(func() { first, err = d.ask(w, w.broker()) })
-				if answered && err != nil {
-					t.Fatalf("asking: %v", err)
-				}
-				survived := answered && w.alive(w.rest)
-				if w.dieAt = 0; !survived {
-					w.restarts()
-					w.alone = alone
-					total++
-				}
-				second, err = d.ask(w, w.broker())
-				if err != nil && reason(err) != lifecycle.Gone {
-					t.Fatalf("dying at effect %d (after: %v): the repeated request is answered: %v", at, after, err)
-				}
-				if answered && second.Effect == broker.Accepted && first.Token != second.Token {
-					t.Errorf("dying at effect %d (after: %v): two tokens for one request", at, after)
-				}
-				w.rest()
-				when := fmt.Sprintf("dying at effect %d (after: %v, alone: %v)", at, after, alone)
-				expect.Same(t, fmt.Sprintf("%s: things that exist", when), d.held, w.held())
-				w.ended(d, when)
-				ends(w, when)
-				if survived {
-					break // there was no such effect: all were tried
-				}
+		total += deaths(func(at int, after bool) bool {
+			w := newWorld(t)
+			d.before(w)
+			w.effects, w.dieAt, w.after = 0, at, after
+			when := fmt.Sprintf("dying at effect %d (after: %v, alone: %v)", at, after, alone)
+			var first, second broker.Result
+			var err error
+			answered := w.alive(func() { first, err = d.ask(w, w.broker()) })
+			if answered && err != nil {
+				t.Fatalf("asking: %v", err)
 			}
-		}
+			survived := answered && w.alive(w.rest)
+			if w.dieAt = 0; !survived {
+				w.restarts()
+				w.alone = alone
+			}
+			second, err = d.ask(w, w.broker())
+			if err != nil && reason(err) != lifecycle.Gone {
+				t.Fatalf("%s: the repeated request is answered: %v", when, err)
+			}
+			if answered && second.Effect == broker.Accepted && first.Token != second.Token {
+				t.Errorf("%s: two tokens for one request", when)
+			}
+			w.rest()
+			expect.Same(t, when+": things that exist", d.held, w.held())
+			w.ended(d, when)
+			ends(w, when)
+			return survived
+		})
 	}
 	return total
 }

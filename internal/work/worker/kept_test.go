@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,10 +54,12 @@ func (w *world) seals(key lifecycle.Key, state provider.State) lifecycle.Sealed 
 	return expect.Get(w.vault.Seal(context.Background(), vault.Label{Key: key, Member: vault.State}, state.Encode()))(w)
 }
 
-// commits writes records as something else would.
+// commits writes records as something else would, fifty at a time.
 func (w *world) commits(changes ...ledger.Change) {
 	w.Helper()
-	expect.OK(w, quietLedger(w).Commit(context.Background(), changes...))
+	for some := range slices.Chunk(changes, 50) {
+		expect.OK(w, quietLedger(w).Commit(context.Background(), some...))
+	}
 }
 
 // keeps requires so many things, each of which is on record as kept.
@@ -152,32 +155,29 @@ func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 	for name, used := range map[string]bool{"Gone": false, "IDIsUsedAgain": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			total := 0
-			for _, after := range []bool{false, true} {
-				for at, survived := 1, false; !survived; at++ {
-					w := outlived(t)
-					life, want := w.kept()[0].Key, 0
-					if used {
-						w.clock = w.clock.Add(-time.Hour)
-						done(provisionKept)(w)
-						w.clock, want = w.clock.Add(time.Hour), 1
-					}
-					w.effects, w.dieAt, w.after = 0, at, after
-					survived = w.alive(w.rest)
-					if w.dieAt = 0; !survived {
-						w.restarts()
-						total++
-					}
-					w.rest()
-					if r := w.recorded(life); r.State != lifecycle.Deleted || r.LateLook.IsZero() || w.held() != want {
-						t.Errorf("dying at effect %d (after: %v): %d things exist, want %d; on record: %+v", at, after,
-							w.held(), want, r)
-					}
-					if used && w.instance().State != lifecycle.Ready {
-						t.Errorf("what has its id is %q", w.instance().State)
-					}
+			total := deaths(func(at int, after bool) bool {
+				w := outlived(t)
+				life, want := w.kept()[0].Key, 0
+				if used {
+					w.clock = w.clock.Add(-time.Hour)
+					done(provisionKept)(w)
+					w.clock, want = w.clock.Add(time.Hour), 1
 				}
-			}
+				w.effects, w.dieAt, w.after = 0, at, after
+				survived := w.alive(w.rest)
+				if w.dieAt = 0; !survived {
+					w.restarts()
+				}
+				w.rest()
+				if r := w.recorded(life); r.State != lifecycle.Deleted || r.LateLook.IsZero() || w.held() != want {
+					t.Errorf("dying at effect %d (after: %v): %d things exist, want %d; on record: %+v", at, after,
+						w.held(), want, r)
+				}
+				if used && w.instance().State != lifecycle.Ready {
+					t.Errorf("what has its id is %q", w.instance().State)
+				}
+				return survived
+			})
 			if total < 8 {
 				t.Errorf("died %d times only: the test proves little", total)
 			}

@@ -12,7 +12,6 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // lands lets a call to the cloud arrive, long after its sender gave it up.
@@ -164,30 +163,6 @@ func TestACreationWaitsForNoStepOfTheDeletionBefore(t *testing.T) {
 	}
 	done(provision)(w)
 	w.left("the next instance", instanceKey, lifecycle.Ready, 1)
-}
-
-// A laptop falls asleep while a step is in the middle of its call, and wakes up
-// hours later: its lease counts all the same, and a deletion waits for it.
-func TestASleepingMachineLosesNoLease(t *testing.T) {
-	w := newWorld(t)
-	w.alone = true
-	create := w.asks(provision)
-	var by *worker.Worker
-	var remove workflow.Ref
-	asleep := true
-	by = w.with(func(context.Context) (provider.Status, error) {
-		if asleep {
-			w.clock, asleep = w.clock.Add(3*time.Hour), false
-			remove = w.asks(deprovision)
-			if wait := w.waits(by, remove); wait > 10*time.Second {
-				t.Errorf("the deletion waits %v", wait)
-			}
-		}
-		return provider.Status{Done: true}, nil
-	})
-	w.settles(by, create)
-	// Its lease was given up, so that one look is enough.
-	w.settles(by, remove)
 }
 
 // After a restart, no lease of the process before counts: not even if the clock has been set back meanwhile.
