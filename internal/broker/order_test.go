@@ -91,8 +91,7 @@ func TestPlatformsAreApart(t *testing.T) {
 func TestAViewLimitsWhatCanBegin(t *testing.T) {
 	d := newDesk(t)
 	offered := d.Broker.Catalog.(*catalog.Catalog).Offerings()
-	view, err := catalog.NewView(offered, []string{"demo/async", "demo/sync"})
-	expect.OK(t, err)
+	view := expect.Get(catalog.NewView(offered, []string{"demo/async", "demo/sync"}))(t)
 	seeing := func(permitted bool) broker.Caller {
 		c := d.caller(permitted)
 		c.View = view

@@ -423,12 +423,9 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 		r.Wary, r.AbsentSince, r.Unusable, r.Updated, r.Grant = true, at(0), true, at(1), lifecycle.Sealed("sealed grant")
 		return r
 	}
-	i, err := filled(instances, lifecycle.Deprovision).Succeed(at(2), nil)
-	expect.OK(t, err)
-	b, err := filled(bindings, lifecycle.Unbind).Succeed(at(2), nil)
-	expect.OK(t, err)
-	r, err := filled(bindings, lifecycle.Unbind).Remove(at(2), at(1))
-	expect.OK(t, err)
+	i := expect.Get(filled(instances, lifecycle.Deprovision).Succeed(at(2), nil))(t)
+	b := expect.Get(filled(bindings, lifecycle.Unbind).Succeed(at(2), nil))(t)
+	r := expect.Get(filled(bindings, lifecycle.Unbind).Remove(at(2), at(1)))(t)
 	for name, record := range map[string]any{"Instance": i, "Unbound": b, "Removed": r} {
 		expect.Same(t, fmt.Sprintf("%s: fields that a tombstone should not keep", name), []string(nil), leftovers(record))
 	}

@@ -89,8 +89,7 @@ func transitions(t *testing.T, matrix string) map[lifecycle.State]map[lifecycle.
 // States and Events list every constant of their types: what is added to the
 // one and not to the other would never be tested.
 func TestListsAreComplete(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "state.go", nil, 0)
-	expect.OK(t, err)
+	file := expect.Get(parser.ParseFile(token.NewFileSet(), "state.go", nil, 0))(t)
 	declared := map[string][]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -102,8 +101,7 @@ func TestListsAreComplete(t *testing.T) {
 			return true
 		}
 		if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
-			value, err := strconv.Unquote(literal.Value)
-			expect.OK(t, err)
+			value := expect.Get(strconv.Unquote(literal.Value))(t)
 			declared[kind.Name] = append(declared[kind.Name], value)
 		}
 		return true

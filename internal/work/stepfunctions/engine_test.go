@@ -93,8 +93,7 @@ func deploy(t *testing.T, step workflow.Step, wait func(time.Duration)) *deploym
 		}
 	}))
 	t.Cleanup(server.Close)
-	code, err := relay()
-	expect.OK(t, err)
+	code := expect.Get(relay())(t)
 	name := emulator.Name("longshore-test")
 	function, err := d.lambda.CreateFunction(t.Context(), &lambda.CreateFunctionInput{FunctionName: &name,
 		Role: aws.String(role), Runtime: lambdatypes.RuntimeProvidedal2023, Handler: aws.String("bootstrap"),
@@ -171,14 +170,12 @@ func (d *deployment) history(t *testing.T, name string) (sfntypes.ExecutionStatu
 	t.Helper()
 	arn := strings.Replace(d.machine, ":stateMachine:", ":execution:", 1) + ":" + name
 	for range 600 {
-		out, err := d.sfn.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
-		expect.OK(t, err)
+		out := expect.Get(d.sfn.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn}))(t)
 		if out.Status == sfntypes.ExecutionStatusRunning {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		history, err := d.sfn.GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{ExecutionArn: &arn})
-		expect.OK(t, err)
+		history := expect.Get(d.sfn.GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{ExecutionArn: &arn}))(t)
 		var states []string
 		for _, e := range history.Events {
 			if in := e.StateEnteredEventDetails; in != nil {
@@ -413,8 +410,7 @@ var errAny = errors.New("any error")
 func TestPayloads(t *testing.T) {
 	for _, r := range []workflow.Ref{ref(1), ref(999),
 		{Token: lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}} {
-		body, err := json.Marshal(stepfunctions.InputOf(r))
-		expect.OK(t, err)
+		body := expect.Get(json.Marshal(stepfunctions.InputOf(r)))(t)
 		var in stepfunctions.Input
 		expect.OK(t, json.Unmarshal(body, &in))
 		if got, err := in.Ref(); err != nil || got != r {

@@ -55,8 +55,7 @@ var (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	records, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	expect.OK(t, err)
+	records := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
 	t.Cleanup(func() { _ = records.Close() })
 	w := &world{T: t, clock: testkit.Epoch, records: records, ids: testkit.IDs(), vault: testkit.Key(),
 		offered: testkit.Demo(), started: map[string]workflow.Ref{}}
