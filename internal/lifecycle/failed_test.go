@@ -202,18 +202,15 @@ func (p *pair) seen() []string {
 func TestTombstonesOfWhatFailed(t *testing.T) {
 	p := newPair(t).create("one", false).fail().remove("two", true).succeed()
 	same(t, "the attributes", attributes("small"), p.instance.Attributes)
-	if b := p.binding; b.Secret != nil || b.Grant != nil || b.Attributes.Context != nil || b.Attributes.Parameters == nil ||
-		b.AppGUID == "" {
-		t.Errorf("the binding's tombstone is %+v", b)
-	}
+	b := p.binding
+	holds(t, b.Secret == nil && b.Grant == nil && b.Attributes.Context == nil && b.Attributes.Parameters != nil &&
+		b.AppGUID != "", "the binding's tombstone", b)
 	p = p.entomb()
-	if a := p.instance.Attributes; a.Parameters != nil || a.Context != nil || a.OrganizationGUID != "" ||
-		p.instance.Failed != nil {
-		t.Errorf("after a DELETE, the instance's tombstone is %+v", p.instance)
-	}
-	if b := p.binding; b.Attributes.Parameters != nil || b.AppGUID != "" || b.Failed != nil {
-		t.Errorf("after a DELETE, the binding's tombstone is %+v", b)
-	}
+	a := p.instance.Attributes
+	holds(t, a.Parameters == nil && a.Context == nil && a.OrganizationGUID == "" && p.instance.Failed == nil,
+		"after a DELETE, the instance's tombstone", p.instance)
+	b = p.binding
+	holds(t, b.Attributes.Parameters == nil && b.AppGUID == "" && b.Failed == nil, "after a DELETE, the binding's tombstone", b)
 }
 
 // The failure of a binding is forgotten once its instance is gone or is a later life.
@@ -222,19 +219,13 @@ func TestWhatFailedGoesWithItsInstance(t *testing.T) {
 	p := newPair(t).create("one", false).fail()
 	p.binding.InstanceIncarnation = made.Incarnation
 	removed := expect.Get(p.binding.Remove(at(9), at(9)))(t)
-	if removed.FailedCreation() != nil || removed.Attributes.Parameters != nil {
-		t.Errorf("removed with its instance: %+v", removed)
-	}
-	p = p.remove("two", true)
-	b := expect.Get(p.binding.Succeed(at(9), nil))(t)
-	if b.Of(made).FailedCreation() == nil {
-		t.Error("forgotten although its instance is there")
-	}
+	holds(t, removed.FailedCreation() == nil && removed.Attributes.Parameters == nil, "removed with its instance", removed)
+	b := expect.Get(p.remove("two", true).binding.Succeed(at(9), nil))(t)
+	holds(t, b.Of(made).FailedCreation() != nil, "forgotten although its instance is there")
 	other := made
 	other.Incarnation = "another"
-	if b.Of(other).FailedCreation() != nil || b.Of(lifecycle.Record{}).FailedCreation() != nil {
-		t.Error("remembered although its instance is gone")
-	}
+	holds(t, b.Of(other).FailedCreation() == nil && b.Of(lifecycle.Record{}).FailedCreation() == nil,
+		"remembered although its instance is gone")
 }
 
 // Only a creation that a request waits for, and that runs, is promised.
@@ -253,8 +244,7 @@ func TestPromises(t *testing.T) {
 	before := deepCopy(p.instance)
 	p.instance.Promised()
 	same(t, "a promise changed the record that it was made from", before, p.instance)
-	if c := p.promised().instance; !c.Operation.Synchronous || c.Operation.Started != at(1) ||
-		c.Operation.Deadline != at(1).Add(time.Hour) {
-		t.Errorf("the operation became another: %+v", c.Operation)
-	}
+	op := p.promised().instance.Operation
+	holds(t, op.Synchronous && op.Started.Equal(at(1)) && op.Deadline.Equal(at(1).Add(time.Hour)),
+		"the operation became another", op)
 }

@@ -178,6 +178,14 @@ func same[T any](t *testing.T, reason string, want, got T) {
 	expect.Same(t, reason, want, got)
 }
 
+// holds reports what must be and is not, with values that help to see why.
+func holds(t *testing.T, is bool, otherwise string, values ...any) {
+	t.Helper()
+	if !is {
+		t.Errorf("%s: %+v", otherwise, values)
+	}
+}
+
 // name is the state as tables have it.
 func name(s lifecycle.State) string {
 	if s == lifecycle.Absent {

@@ -26,11 +26,10 @@ func deleting(t *testing.T) lifecycle.Record {
 func TestKeep(t *testing.T) {
 	r := deleting(t)
 	next, kept, err := r.Keep(at(5), at(60))
-	if err != nil || next.State != lifecycle.Deleted || next.Key != instanceKey || !next.LateLook.IsZero() ||
-		next.Leases != nil || !next.Due.Equal(next.Expires) || next.Operation.Phase != lifecycle.Succeeded ||
-		next.Made.State != nil {
-		t.Errorf("the tombstone: %+v %v", next, err)
-	}
+	expect.OK(t, err)
+	holds(t, next.State == lifecycle.Deleted && next.Key == instanceKey && next.LateLook.IsZero() && next.Leases == nil &&
+		next.Due.Equal(next.Expires) && next.Operation.Phase == lifecycle.Succeeded && next.Made.State == nil,
+		"the tombstone", next)
 	want := r
 	want.Key, want.State, want.Due, want.Operation = instanceKey.Former(r.Incarnation), lifecycle.Quarantined, at(60), nil
 	want.Leases, want.Kept = r.Leases[1:], &lifecycle.Kept{Since: at(5), Until: at(60)}
@@ -41,14 +40,12 @@ func TestKeep(t *testing.T) {
 	r.Key, r.Undeletes = r.Key.Former(r.Incarnation), &lifecycle.Undeletion{Instance: "i", Incarnation: "1",
 		Freed: at(1), Adopted: true}
 	next, kept, err = r.Keep(at(5), at(60))
-	if err != nil || kept != nil || next.State != lifecycle.Quarantined || next.Key != r.Key || next.Undeletes != nil ||
-		!next.Kept.Freed.Equal(at(1)) || next.Operation.Phase != lifecycle.Succeeded {
-		t.Errorf("a former life: %+v %+v %v", next, kept, err)
-	}
+	expect.OK(t, err)
+	holds(t, kept == nil && next.State == lifecycle.Quarantined && next.Key == r.Key && next.Undeletes == nil &&
+		next.Kept.Freed.Equal(at(1)) && next.Operation.Phase == lifecycle.Succeeded, "a former life", next, kept)
 	again, past, err := next.BeginDelete(start("again", at(60)))
-	if err != nil || past != nil || again.State != lifecycle.Deleting || !again.KeepsUntil(time.Hour).IsZero() {
-		t.Errorf("its date has come: %+v %+v %v", again, past, err)
-	}
+	holds(t, err == nil && past == nil && again.State == lifecycle.Deleting && again.KeepsUntil(time.Hour).IsZero(),
+		"its date has come", again, past, err)
 }
 
 // The date until which an instance is kept follows from its deletion, so each step of the
@@ -92,14 +89,11 @@ func TestUndeleteKeepsTheOrigin(t *testing.T) {
 	expect.OK(t, err)
 	expect.Same(t, "what nobody has allowed to give back", nil, kept.Undelete("provider", attributes("small")))
 	free, ok := kept.Free(lifecycle.Attributes{}, at(6))
-	if !ok || !free.Kept.Until.Equal(at(6+24*60)) || !free.Due.Equal(free.Kept.Until) || !kept.Kept.Freed.IsZero() {
-		t.Errorf("%+v %v", free.Kept, ok)
-	}
+	holds(t, ok && free.Kept.Until.Equal(at(6+24*60)) && free.Due.Equal(free.Kept.Until) && kept.Kept.Freed.IsZero(),
+		"it is not free for a day", free.Kept, ok)
 	origin := lifecycle.Origin{Instance: "instance", Incarnation: kept.Incarnation}
 	fresh := free.Undelete("provider", attributes("small"))
-	if fresh.Made.Origin != origin || fresh.Made.Target != kept.Made.Target || len(fresh.Leases) != 2 {
-		t.Fatalf("%+v", fresh)
-	}
+	holds(t, fresh.Made.Origin == origin && fresh.Made.Target == kept.Made.Target && len(fresh.Leases) == 2, "given back", fresh)
 	free.Made.Origin, free.Incarnation = origin, "another"
 	if again := free.Undelete("provider", attributes("small")); again.Made.Origin != origin ||
 		again.Undeletes.Incarnation != "another" {
@@ -111,38 +105,25 @@ func TestUndeleteKeepsTheOrigin(t *testing.T) {
 
 // One execution at a time takes the late look at a tombstone, and none does once the id is used again.
 func TestLateLook(t *testing.T) {
-	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
-	c, at := i, i.LateLook
+	c := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
+	at := c.LateLook
 	id, attempt := c.Operation.ID, c.Operation.Attempt
-	if c.LateLookDue(at.Add(-1)) || !c.LateLookDue(at) {
-		t.Errorf("it is due at %v, not %v", c.Due, at)
-	}
+	holds(t, !c.LateLookDue(at.Add(-1)) && c.LateLookDue(at), "it is not due when it is to be looked at", c.Due)
 	begun := c.LateLookBegun(at)
-	if begun.LateLookDue(at) || !begun.LateLookDue(at.Add(lifecycle.LateLookAgain)) {
-		t.Errorf("begun, it is due again at %v", begun.Due)
-	}
-	if begun.LooksLate(id, attempt) || !begun.LooksLate(id, attempt+1) || begun.LooksLate("other", attempt+1) {
-		t.Error("it is not the new attempt alone that may look")
-	}
-	if begun.InProgress() || begun.Current(id, attempt+1) || begun.Operation.Phase != lifecycle.Succeeded {
-		t.Errorf("LOP-19: platforms see it: %+v", begun.Operation)
-	}
+	holds(t, !begun.LateLookDue(at) && begun.LateLookDue(at.Add(lifecycle.LateLookAgain)), "begun, it is due again", begun.Due)
+	holds(t, !begun.LooksLate(id, attempt) && begun.LooksLate(id, attempt+1) && !begun.LooksLate("other", attempt+1),
+		"it is not the new attempt alone that may look")
+	holds(t, !begun.InProgress() && !begun.Current(id, attempt+1) && begun.Operation.Phase == lifecycle.Succeeded,
+		"LOP-19: platforms see it", begun.Operation)
 	again := begun.LookedLate(at.Add(time.Second), false)
-	if again.LateLook.IsZero() || !again.Due.Equal(at.Add(time.Second+lifecycle.LateLookAgain)) {
-		t.Errorf("what was not seen to be absent is due at %v", again.Due)
-	}
+	holds(t, !again.LateLook.IsZero() && again.Due.Equal(at.Add(time.Second+lifecycle.LateLookAgain)),
+		"what was not seen to be absent is due", again.Due)
 	over := begun.LookedLate(at.Add(time.Second), true)
-	if over.LooksLate(id, attempt+1) || over.LateLookDue(at.AddDate(1, 0, 0)) || !over.Due.Equal(over.Expires) {
-		t.Errorf("what was seen to be absent is due at %v", over.Due)
-	}
-	i = begun
-	next, _, err := i.BeginCreate(lifecycle.Start{ID: "next", Now: at, Received: at, Timeout: time.Hour},
+	holds(t, !over.LooksLate(id, attempt+1) && !over.LateLookDue(at.AddDate(1, 0, 0)) && over.Due.Equal(over.Expires),
+		"what was seen to be absent is due", over.Due)
+	next, _, err := begun.BeginCreate(lifecycle.Start{ID: "next", Now: at, Received: at, Timeout: time.Hour},
 		lifecycle.Record{Provider: "demo"})
-	if err != nil || next.LooksLate(id, attempt+1) {
-		t.Errorf("an id that is used again is looked at as if it were deleted: %v", err)
-	}
+	holds(t, err == nil && !next.LooksLate(id, attempt+1), "an id that is used again is looked at as if it were deleted", err)
 	never := instances.after(t, lifecycle.Entomb)
-	if never.LateLookDue(at.AddDate(1, 0, 0)) {
-		t.Error("what never existed is looked at")
-	}
+	holds(t, !never.LateLookDue(at.AddDate(1, 0, 0)), "what never existed is looked at")
 }

@@ -106,9 +106,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 	last := i.Operation.Settled
 	later := func(what string, at time.Time) {
 		t.Helper()
-		if !at.After(last) {
-			t.Errorf("%s: %v is not after %v", what, at, last)
-		}
+		holds(t, at.After(last), what+" too early", at, last)
 		last = at
 	}
 	i = expect.Get(first(i.BeginUpdate(start("update", at(0)), attributes("large"))))(t)
@@ -118,31 +116,23 @@ func TestTimesNeverGoBack(t *testing.T) {
 	later("it ends", i.Operation.Settled)
 	expect.Same(t, "it was updated", i.Operation.Settled, i.Updated)
 	i = i.SetContext(lifecycle.Attributes{Context: i.Attributes.Context}, at(2))
-	if !i.Updated.After(last) {
-		t.Errorf("a new context came at %v", i.Updated)
-	}
+	holds(t, i.Updated.After(last), "a new context came too early", i.Updated)
 	created := i.CreateReceived
 	i = expect.Get(first(i.BeginDelete(start("deletion", at(3)))))(t)
 	later("a deletion begins", i.Operation.Started)
-	if !i.DeleteReceived.After(created) {
-		t.Errorf("it was asked for at %v, and created at %v", i.DeleteReceived, created)
-	}
+	holds(t, i.DeleteReceived.After(created), "it was asked for before it was created", i.DeleteReceived, created)
 	deleted := i.DeleteReceived
-	if again, changed := i.AskedAgain(at(4), at(4)); changed || !again.DeleteReceived.Equal(deleted) {
-		t.Errorf("an earlier repetition moves it to %v", again.DeleteReceived)
-	}
-	if again, changed := i.AskedAgain(at(70), at(65)); !changed || !again.DeleteReceived.Equal(at(65)) {
-		t.Errorf("a later repetition moves it to %v", again.DeleteReceived)
-	}
+	again, changed := i.AskedAgain(at(4), at(4))
+	holds(t, !changed && again.DeleteReceived.Equal(deleted), "an earlier repetition moves it", again.DeleteReceived)
+	again, changed = i.AskedAgain(at(70), at(65))
+	holds(t, changed && again.DeleteReceived.Equal(at(65)), "a later repetition moves it elsewhere", again.DeleteReceived)
 	i = expect.Get(i.Succeed(at(5), nil))(t)
 	later("it ends", i.Operation.Settled)
 	i, past, err := i.BeginCreate(start("again", at(6)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
 	expect.OK(t, err)
 	expect.Same(t, "what is remembered ended", last, past.Operation.Settled)
 	later("it begins again", i.Operation.Started)
-	if !i.Created.Equal(i.Operation.Started) || !i.CreateReceived.After(deleted) {
-		t.Errorf("it was created at %v, and asked for at %v", i.Created, i.CreateReceived)
-	}
+	holds(t, i.Created.Equal(i.Operation.Started) && i.CreateReceived.After(deleted), "it was created", i)
 	_, past, err = i.BeginDelete(start("overtakes", at(5)))
 	expect.OK(t, err)
 	later("a cancelled operation ends", past.Operation.Settled)

@@ -200,15 +200,14 @@ func (w *walker) operation(op lifecycle.Operation) {
 
 // check checks all that holds for every record at any time.
 func (w *walker) check(what string) {
-	c := w.record
-	if c.Operation != nil {
-		w.operation(*c.Operation)
+	c, op := w.record, w.record.Operation
+	if op != nil {
+		w.operation(*op)
 	}
-	wrong := func(format string, args ...any) {
-		w.Errorf("after %q, in %q: %s; %+v %+v", what, c.State, fmt.Sprintf(format, args...), c, c.Operation)
-	}
-	if c.Version != 42 {
-		wrong("the version was touched")
+	holds := func(is bool, otherwise string) {
+		if !is {
+			w.Errorf("after %q, in %q: %s; %+v %+v", what, c.State, otherwise, c, op)
+		}
 	}
 	kinds := map[lifecycle.State][]lifecycle.Kind{
 		lifecycle.Creating: {lifecycle.Provision, lifecycle.Bind},
@@ -222,89 +221,56 @@ func (w *walker) check(what string) {
 	if c.InQuarantine() { // nobody waits for it
 		within = lifecycle.QuarantineTime
 	}
-	if c.InProgress() != (kinds != nil) {
-		wrong("in progress: %v", c.InProgress())
-	}
-	if op := c.Operation; c.InProgress() {
-		if !slices.Contains(kinds, op.Kind) {
-			wrong("the kind is %q", op.Kind)
-		}
-		if c.Due.IsZero() || !op.Deadline.Equal(op.Started.Add(within)) || !op.Settled.IsZero() || op.Percent == 100 ||
-			op.Cancelled {
-			wrong("it could be forgotten, or is half settled")
-		}
-		if (op.Target != nil) != (op.Kind == lifecycle.Update) {
-			wrong("the target is %+v", op.Target)
-		}
-		if c.Current(op.ID, op.Attempt) == c.Current(op.ID, op.Attempt-1) {
-			wrong("two attempts are current, or none")
-		}
+	holds(c.Version == 42, "the version was touched")
+	holds(c.InProgress() == (kinds != nil), "the state and the operation do not agree whether it is in progress")
+	if c.InProgress() {
+		holds(slices.Contains(kinds, op.Kind), "the kind is another")
+		holds(!c.Due.IsZero() && op.Deadline.Equal(op.Started.Add(within)), "it could be forgotten")
+		holds(op.Settled.IsZero() && op.Percent != 100 && !op.Cancelled, "it is half settled")
+		holds((op.Target != nil) == (op.Kind == lifecycle.Update), "the target is wrong")
+		holds(c.Current(op.ID, op.Attempt) != c.Current(op.ID, op.Attempt-1), "two attempts are current, or none")
 	} else if op != nil {
-		if op.Settled.IsZero() || !op.Next.IsZero() || op.Target != nil || op.Faults != 0 ||
-			(op.Percent == 100) != (op.Phase == lifecycle.Succeeded) {
-			wrong("it is half settled")
-		}
+		holds(!op.Settled.IsZero() && op.Next.IsZero() && op.Target == nil && op.Faults == 0 &&
+			(op.Percent == 100) == (op.Phase == lifecycle.Succeeded), "it is half settled")
 	}
+	deleted := c.State == lifecycle.Deleted
+	holds(deleted != c.Expires.IsZero(), "what is not deleted expires, or a tombstone does not")
+	holds(deleted || c.LateLook.IsZero(), "what is not deleted is looked at as if it were")
 	switch c.State {
 	case lifecycle.Deleted:
-		if c.Expires.IsZero() || c.LateLook.IsZero() != c.Due.Equal(c.Expires) || c.Due.After(c.Expires) || c.Wary || !c.AbsentSince.IsZero() {
-			wrong("it is not a tombstone that expires")
-		}
+		holds(c.LateLook.IsZero() == c.Due.Equal(c.Expires) && !c.Due.After(c.Expires) && !c.Wary && c.AbsentSince.IsZero(),
+			"it is not a tombstone that expires")
 	case lifecycle.CreateFailed, lifecycle.DeleteFailed, lifecycle.Quarantined:
-		if c.Due.IsZero() {
-			wrong("ORB-04: nobody will remove what it left")
-		}
-		fallthrough
-	default:
-		if !c.Expires.IsZero() {
-			wrong("what is not deleted expires")
-		}
-		if !c.LateLook.IsZero() {
-			wrong("what is not deleted is looked at as if it were")
-		}
+		holds(!c.Due.IsZero(), "ORB-04: nobody will remove what it left")
 	case lifecycle.Ready:
-		if c.Due.IsZero() == c.IsReleased() || !c.Expires.IsZero() {
-			wrong("what is at rest is due, or expires")
-		}
+		holds(c.Due.IsZero() != c.IsReleased(), "what is at rest is due")
 	}
 	holders := map[string]bool{}
 	for _, l := range c.Leases {
-		if holders[l.Holder] || !l.Until.After(l.Taken) {
-			wrong("its leases are %+v", c.Leases)
-		}
+		holds(!holders[l.Holder] && l.Until.After(l.Taken), "its leases are wrong")
 		holders[l.Holder] = true
 	}
+	gone := c.State == lifecycle.Absent || deleted
+	holds(gone || c.Incarnation != "" && !c.Created.IsZero(), "it cannot be found by what made it")
 	if c.IsBinding() {
-		checkBinding(c, wrong)
+		checkBinding(c, gone, holds)
 	} else {
-		checkInstance(c, wrong)
+		checkInstance(c, gone, holds)
 	}
 }
 
-func checkInstance(i lifecycle.Record, wrong func(string, ...any)) {
-	gone := i.State == lifecycle.Absent || i.State == lifecycle.Deleted
+func checkInstance(i lifecycle.Record, gone bool, holds func(bool, string)) {
 	named := lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
-	if !i.OfOrphan() && (gone || i.Incarnation == orphan) != reflect.DeepEqual(i.Attributes, named) {
-		wrong("its attributes are %+v", i.Attributes)
-	}
-	if !gone && (i.Incarnation == "" || i.Created.IsZero() || i.Provider == "") {
-		wrong("it cannot be found by what made it: %+v", i)
-	}
-	if i.Unusable && gone {
-		wrong("what is gone is unusable")
-	}
+	holds(i.OfOrphan() || (gone || i.Incarnation == orphan) == reflect.DeepEqual(i.Attributes, named), "its attributes are wrong")
+	holds(gone || i.Provider != "", "it cannot be found by what made it")
+	holds(!i.Unusable || !gone, "what is gone is unusable")
 }
 
-func checkBinding(b lifecycle.Record, wrong func(string, ...any)) {
-	gone := b.State == lifecycle.Absent || b.State == lifecycle.Deleted
-	if gone = gone || b.Incarnation == orphan; gone != (b.Secret == nil) || gone != (b.Attributes.Parameters == nil) ||
-		gone != (b.Attributes.Context == nil) || gone && b.Grant != nil {
-		wrong("its secrets are not where they belong: %+v", b)
-	}
-	if b.State == lifecycle.Ready && b.Grant == nil && !b.OfOrphan() || b.State == lifecycle.CreateFailed && b.Grant != nil {
-		wrong("its grant is not where it belongs")
-	}
-	if !gone && (b.Incarnation == "" || b.InstanceIncarnation == "" || b.Created.IsZero()) {
-		wrong("it cannot be found by what made it: %+v", b)
-	}
+func checkBinding(b lifecycle.Record, gone bool, holds func(bool, string)) {
+	holds(gone || b.InstanceIncarnation != "" || b.Incarnation == orphan, "it cannot be found by what made it")
+	bare := gone || b.Incarnation == orphan
+	holds(bare == (b.Secret == nil) && bare == (b.Attributes.Parameters == nil) && bare == (b.Attributes.Context == nil) &&
+		(!bare || b.Grant == nil), "its secrets are not where they belong")
+	holds((b.State != lifecycle.Ready || b.Grant != nil || b.OfOrphan()) && (b.State != lifecycle.CreateFailed || b.Grant == nil),
+		"its grant is not where it belongs")
 }

@@ -107,46 +107,36 @@ func TestEveryState(t *testing.T) {
 		}
 	}
 	for name, s := range m.States {
-		if !ends[name] {
-			t.Errorf("from state %q there is no end", name)
+		holds := func(is bool, otherwise string) {
+			t.Helper()
+			if !is {
+				t.Errorf("state %q: %s: %+v", name, otherwise, s)
+			}
 		}
-		if s.ends() == (s.Next != "") {
-			t.Errorf("state %q of type %s is followed by %q", name, s.Type, s.nexts())
-		}
-		if s.Type != "Wait" && m.returnsWithoutWait(name) {
-			t.Errorf("state %q comes round without a wait", name)
-		}
+		holds(ends[name], "from it there is no end")
+		holds(s.ends() != (s.Next != ""), "it ends and is followed by another, or neither")
+		holds(s.Type == "Wait" || !m.returnsWithoutWait(name), "it comes round without a wait")
 		switch s.Type {
 		case "Task":
-			if s.TimeoutSeconds <= 0 || s.Resource != provisioner || len(s.Retry) == 0 {
-				t.Errorf("task %q is not whole: %+v", name, s)
-			}
+			holds(s.TimeoutSeconds > 0 && s.Resource == provisioner && len(s.Retry) > 0, "it is not whole")
 			// States.ALL stands alone and last.
-			if last := s.Catch[len(s.Catch)-1]; !slices.Equal(last.ErrorEquals, []string{"States.ALL"}) ||
-				m.States[last.Next].Type != "Fail" {
-				t.Errorf("task %q does not end with everything that is thrown: %+v", name, s.Catch)
-			}
+			last := s.Catch[len(s.Catch)-1]
+			holds(slices.Equal(last.ErrorEquals, []string{"States.ALL"}) && m.States[last.Next].Type == "Fail",
+				"it does not end with everything that is thrown")
 			for _, r := range s.Retry {
-				if r.IntervalSeconds < 1 || r.MaxAttempts < 1 || r.BackoffRate <= 1 || r.MaxDelaySeconds < 1 {
-					t.Errorf("task %q is repeated without a pause that grows: %+v", name, r)
-				}
+				holds(r.IntervalSeconds >= 1 && r.MaxAttempts >= 1 && r.BackoffRate > 1 && r.MaxDelaySeconds >= 1,
+					"it is repeated without a pause that grows")
 				for _, e := range r.ErrorEquals {
-					if !strings.HasPrefix(e, "Lambda.") {
-						t.Errorf("task %q is repeated after %q, which the provisioner itself may throw", name, e)
-					}
+					holds(strings.HasPrefix(e, "Lambda."), "it is repeated after what the provisioner itself may throw: "+e)
 				}
 			}
 		case "Wait":
-			if s.TimestampPath == "" {
-				t.Errorf("wait %q does not wait for what the step says", name)
-			}
+			holds(s.TimestampPath != "", "it does not wait for what the step says")
 		case "Pass":
 		case "Fail":
-			if s.Error == "" || s.Cause == "" {
-				t.Errorf("state %q fails without a reason", name)
-			}
+			holds(s.Error != "" && s.Cause != "", "it fails without a reason")
 		default:
-			t.Errorf("state %q is of type %q, which this test does not know", name, s.Type)
+			holds(false, "this test does not know its type")
 		}
 	}
 }
