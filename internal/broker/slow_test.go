@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,17 +133,12 @@ func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 
 // Reading requests have the same time limit as writing ones.
 func TestReadingASlowStoreEnds(t *testing.T) {
-	ctx, token := t.Context(), lifecycle.Token{Operation: "operation-000000000001", Key: sourceKey}.String()
-	for name, ask := range map[string]func(d *desk) error{
-		"Instance": func(d *desk) error { return expect.Err(d.Instance(ctx, d.caller(true), "i")) },
-		"Binding":  func(d *desk) error { return expect.Err(d.Binding(ctx, d.caller(true), "i", "b")) },
-		"Poll":     func(d *desk) error { return expect.Err(d.LastOperation(ctx, sourceKey, "")) },
-		"Status":   func(d *desk) error { return expect.Err(d.Operation(ctx, d.caller(true), token)) },
-		"Cancel": func(d *desk) error {
-			_, _, err := d.Cancel(ctx, d.caller(true), token)
-			return err
-		},
-	} {
+	asks := maps.Clone(questions)
+	asks["Cancel"] = func(d *desk) error {
+		_, _, err := d.Cancel(d.ctx, d.caller(true), firstToken)
+		return err
+	}
+	for name, ask := range asks {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			d.slowed(&stuck{})
