@@ -200,9 +200,7 @@ func TestOvertaking(t *testing.T) {
 
 	t.Run("Answered", func(t *testing.T) {
 		c := c.Released("create")
-		if !c.Busy("delete", sec(20), nil).IsZero() || c.Wary {
-			t.Errorf("it waits for, or distrusts, what was answered: %+v", c)
-		}
+		holds(t, c.Busy("delete", sec(20), nil).IsZero() && !c.Wary, "it waits for, or distrusts, what was answered", c)
 		before := deepCopy(c)
 		after, proven := c.AbsenceSeen("delete", sec(20), nil)
 		expect.Same(t, "one look proves the absence", true, proven)
@@ -231,9 +229,7 @@ func TestOvertaking(t *testing.T) {
 	})
 	t.Run("LostWithoutALeaseOfItsOwn", func(t *testing.T) {
 		seen, proven := c.AbsenceSeen("delete", sec(120), nil)
-		if proven || !seen.Wary || !seen.AbsentSince.Equal(sec(120)) {
-			t.Errorf("the lease that ran out does not make it wary: %v, %+v", proven, seen)
-		}
+		holds(t, !proven && seen.Wary && seen.AbsentSince.Equal(sec(120)), "the lease that ran out does not make it wary", seen)
 	})
 	t.Run("LostBeforeItWasDrivenAgain", func(t *testing.T) {
 		// The creation's next step has dropped the lease before it is overtaken.
@@ -246,9 +242,7 @@ func TestOvertaking(t *testing.T) {
 		seen, _ := c.Leased("delete", sec(120), sec(240), nil).AbsenceSeen("delete", sec(125), nil)
 		failed := expect.Get(seen.Released("delete").Fail(sec(130), lifecycle.Overdue()))(t)
 		next := expect.Get(first(failed.BeginDelete(start("delete-2", sec(600)))))(t)
-		if !next.AbsentSince.IsZero() || !next.Wary {
-			t.Errorf("the next deletion begins with %+v", next)
-		}
+		holds(t, next.AbsentSince.IsZero() && next.Wary, "the next deletion begins", next)
 		expect.Same(t, "its first look proves the absence", false, proves(next, "delete-2", sec(600), nil))
 	})
 }
@@ -272,13 +266,10 @@ func TestCurrent(t *testing.T) {
 	for _, phase := range []lifecycle.Phase{lifecycle.Succeeded, lifecycle.Failed} {
 		over := deepCopy(c)
 		over.Operation.Phase = phase
-		if over.Current("op", 1) || over.InProgress() {
-			t.Errorf("an operation that has %s is current", phase)
-		}
+		holds(t, !over.Current("op", 1) && !over.InProgress(), "an operation that has settled is current", phase)
 	}
-	if (lifecycle.Record{}).Current("", 0) || (lifecycle.Record{}).InProgress() {
-		t.Error("no operation is current")
-	}
+	none := lifecycle.Record{}
+	holds(t, !none.Current("", 0) && !none.InProgress(), "no operation is current")
 	expect.Same(t, "its token", lifecycle.Token{Operation: "op", Key: instanceKey}, c.Token())
 	expect.Same(t, "without an operation the token", lifecycle.Token{}, (lifecycle.Record{Key: instanceKey}).Token())
 }
@@ -376,9 +367,7 @@ func TestADescriptionOutlivesATrouble(t *testing.T) {
 	c.Operation.Description = "copies"
 	for n, trouble := range []string{"unreachable", "no login"} {
 		c = c.Faulted(sec(n), lifecycle.Fault{Trouble: trouble, Description: "cannot be used"})
-		if c.Operation.Description != "cannot be used" || c.Operation.Trouble != trouble {
-			t.Errorf("in trouble: %+v", c.Operation)
-		}
+		holds(t, c.Operation.Description == "cannot be used" && c.Operation.Trouble == trouble, "in trouble", c.Operation)
 	}
 	if c = c.Looked(sec(3), lifecycle.Look{}); c.Operation.Description != "copies" || c.Operation.Trouble != "" || c.Operation.Before != "" {
 		t.Errorf("after it: %+v", c.Operation)

@@ -21,17 +21,14 @@ const (
 func b64(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
 func TestKeys(t *testing.T) {
-	if bindingKey.InstanceKey() != instanceKey || instanceKey.InstanceKey() != instanceKey {
-		t.Errorf("the instance of %+v is %+v", bindingKey, bindingKey.InstanceKey())
-	}
+	expect.Same(t, "the instance of a binding", instanceKey, bindingKey.InstanceKey())
+	expect.Same(t, "the instance of an instance", instanceKey, instanceKey.InstanceKey())
 	other := lifecycle.Key{Platform: "platform", Instance: "instance", Binding: "other"}
 	expect.Same(t, "another binding of the same instance", other, bindingKey.BindingKey("other"))
 	if former := bindingKey.Former("x"); former.Current() != bindingKey || former.InstanceKey() != instanceKey {
 		t.Errorf("what has the id of a former life now is %+v, of the instance %+v", former.Current(), former.InstanceKey())
 	}
-	if !bindingKey.IsBinding() || instanceKey.IsBinding() {
-		t.Error("a binding is taken for an instance, or an instance for a binding")
-	}
+	holds(t, bindingKey.IsBinding() && !instanceKey.IsBinding(), "a binding is taken for an instance, or the other way")
 }
 
 func TestTokens(t *testing.T) {
@@ -57,9 +54,7 @@ func TestTokens(t *testing.T) {
 	for name, tc := range tests {
 		token := lifecycle.Token{Operation: operationID, Key: tc.key}
 		text := token.String()
-		if strings.Trim(text, unreserved) != "" || text == "" || len(text) > longestToken {
-			t.Errorf("PROV-25: %s: %d characters: %q", tc.reason, len(text), text)
-		}
+		holds(t, strings.Trim(text, unreserved) == "" && text != "" && len(text) <= longestToken, "PROV-25: "+tc.reason, text)
 		same(t, tc.reason, token, expect.Get(lifecycle.ParseToken(text))(t, tc.reason))
 		if other, ok := seen[text]; ok {
 			t.Errorf("the token of %s is that of %s, too", name, other)

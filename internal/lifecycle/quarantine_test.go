@@ -70,16 +70,11 @@ func TestAQuarantine(t *testing.T) {
 			t.Errorf("%s: it is %q, due after %v; want %q, %v", step.what, q.State, due, step.state, step.due)
 		}
 	}
-	if !q.OfOrphan() || !q.IsReleased() || q.Kept.Name != "thing" || !q.Kept.Until.Equal(at(14*day)) ||
-		q.InstanceIncarnation != "of" {
-		t.Errorf("%+v, kept %+v", q, q.Kept)
-	}
-	if _, err := q.BeginRelease(start("release", at(day))); err == nil {
-		t.Error("it was released twice")
-	}
-	if _, ok := q.Free(lifecycle.Attributes{}, begun); ok {
-		t.Error("an orphan may be given back")
-	}
+	holds(t, q.OfOrphan() && q.IsReleased() && q.Kept.Name == "thing" && q.Kept.Until.Equal(at(14*day)) &&
+		q.InstanceIncarnation == "of", "in the end", q, q.Kept)
+	holds(t, expect.Err(q.BeginRelease(start("release", at(day)))) != nil, "it was released twice")
+	_, free := q.Free(lifecycle.Attributes{}, begun)
+	expect.Same(t, "an orphan may be given back", false, free)
 }
 
 // first leaves out the operation that was replaced.

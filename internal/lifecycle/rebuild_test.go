@@ -71,9 +71,8 @@ func TestLose(t *testing.T) {
 			t.Errorf("%s: %q, %q, parameters %q, lost %v: %v", name, i.State, i.Operation.Phase, []byte(i.Attributes.Parameters),
 				i.LostParameters(), err)
 		}
-		if i.Attributes.PlanID != "plan" || i.Attributes.OrganizationGUID != "o" || i.LostPlace() {
-			t.Errorf("%s: it lost more: %+v", name, i.Attributes)
-		}
+		a := i.Attributes
+		holds(t, a.PlanID == "plan" && a.OrganizationGUID == "o" && !i.LostPlace(), name+": it lost more", a)
 	}
 }
 
@@ -106,9 +105,7 @@ func TestLoseOfABinding(t *testing.T) {
 			gone(b.Attributes.Parameters) {
 			t.Errorf("%s: %q, %q: %v", name, b.State, b.Operation.Phase, err)
 		}
-		if known := b.LostParameters(); gone(c.was.Attributes.Parameters) && !known {
-			t.Errorf("%s: it is not known that its parameters are lost", name)
-		}
+		holds(t, !gone(c.was.Attributes.Parameters) || b.LostParameters(), name+": it is not known that its parameters are lost")
 		expect.Same(t, name+": read", c.reads, reads(b))
 	}
 }
@@ -117,9 +114,7 @@ func TestLoseOfABinding(t *testing.T) {
 // its instance, nothing is due before its tombstone expires, and the inventory may adopt what it finds.
 func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 	b := expect.Get(rebuilt(t).Remove(at(0), at(0)))(t)
-	if b.State != lifecycle.Deleted || !b.Due.Equal(b.Expires) || b.Owns("x") {
-		t.Errorf("it is %q, due at %v and remembered until %v", b.State, b.Due, b.Expires)
-	}
+	holds(t, b.State == lifecycle.Deleted && b.Due.Equal(b.Expires) && !b.Owns("x"), "its tombstone", b)
 }
 
 // A lost provider state changes nothing else in the record: the provider finds its things without it.

@@ -162,12 +162,9 @@ func TestMergeParameters(t *testing.T) {
 			current, given := json.RawMessage(tc.current), json.RawMessage(tc.given)
 			got := lifecycle.MergeParameters(current, given)
 			expect.Same(t, fmt.Sprintf("UPD-08: %s", tc.reason), tc.want, string(got))
-			if string(current) != tc.current || string(given) != tc.given {
-				t.Errorf("%s: it changed %s or %s", tc.reason, current, given)
-			}
-			if again := lifecycle.MergeParameters(got, given); !lifecycle.SameParameters(again, got) {
-				t.Errorf("%s: merging it again gives %s", tc.reason, again)
-			}
+			holds(t, string(current) == tc.current && string(given) == tc.given, tc.reason+": it changed what it was given")
+			again := lifecycle.MergeParameters(got, given)
+			holds(t, lifecycle.SameParameters(again, got), tc.reason+": merging it again gives another", string(again))
 		})
 	}
 	expect.Same(t, "what comes of nothing", nil, lifecycle.MergeParameters(nil, nil))

@@ -121,9 +121,7 @@ func TestRefusals(t *testing.T) {
 			if found := (*lifecycle.Refusal)(nil); !errors.As(wrapped, &found) || found != tc.refusal {
 				t.Errorf("%s: it is not found in what wraps it", tc.reason)
 			}
-			if got := errors.Unwrap(tc.refusal); got != tc.cause {
-				t.Errorf("%s: its cause is %v", tc.reason, got)
-			}
+			holds(t, errors.Unwrap(tc.refusal) == tc.cause, tc.reason+": its cause", tc.refusal)
 			if tc.cause != nil && (!errors.Is(wrapped, tc.cause) || strings.Contains(tc.refusal.Message, tc.cause.Error())) {
 				t.Errorf("%s: the cause is hidden, or shown to the user: %q", tc.reason, tc.refusal.Message)
 			}
@@ -135,9 +133,7 @@ func TestRefusals(t *testing.T) {
 // LOP-20: the failure of what took too long says what can be done.
 func TestOverdue(t *testing.T) {
 	f := lifecycle.Overdue()
-	if f.Message == "" || f.InstanceUsable != nil || f.UpdateRepeatable != nil {
-		t.Errorf("it is %+v", f)
-	}
+	holds(t, f.Message != "" && f.InstanceUsable == nil && f.UpdateRepeatable == nil, "the failure", f)
 }
 
 // A provider's text is shown to people and kept in a record. The record clips a long one
@@ -213,13 +209,11 @@ func TestEnded(t *testing.T) {
 	expect.Same(t, "of a later write of the record", nil, failed.Ended(failed))
 	deleting, past, err := running.BeginDelete(lifecycle.Start{ID: "remove", Now: at(3)})
 	expect.OK(t, err)
-	if e := past.Ended; e == nil || e.ID != "op" || !e.Cancelled || e.Phase != lifecycle.Failed || e.PlanID != "small" {
-		t.Errorf("the cancelled creation has entry %+v", e)
-	}
+	e := past.Ended
+	holds(t, e != nil && e.ID == "op" && e.Cancelled && e.Phase == lifecycle.Failed && e.PlanID == "small", "the first", e)
 	gone := expect.Get(deleting.Succeed(at(4), nil))(t)
-	if e := gone.Ended(deleting); e == nil || e.ID != "remove" || e.Kind != lifecycle.Deprovision || e.PlanID != "small" {
-		t.Errorf("the deletion has entry %+v", e)
-	}
+	e = gone.Ended(deleting)
+	holds(t, e != nil && e.ID == "remove" && e.Kind == lifecycle.Deprovision && e.PlanID == "small", "the deletion", e)
 }
 
 // An operation keeps the names of parameters, in order, as far as there is room: never a value.
