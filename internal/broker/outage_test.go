@@ -6,7 +6,6 @@ import (
 	"maps"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -97,14 +96,16 @@ func (mute) Seal(ctx context.Context, _ vault.Label, _ []byte) ([]byte, error) {
 // A deletion begins also while the vault hangs: who asked for it is not recorded
 // then, and leaves the time that the records need.
 func TestADeletionDoesNotWaitForTheVault(t *testing.T) {
-	d := newDesk(t)
-	expect.Get(d.put("sync", d.caller(false), ""))(t)
-	b := broker.New(d.Options)
-	b.Vault, b.RecordsTimeout = mute{b.Vault}, 500*time.Millisecond
-	c := d.caller(true)
-	c.Identity = raw(`{"user_id":"u"}`)
-	r, err := b.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: "s", PlanID: "p"})
-	if err != nil || r.Effect == 0 {
-		t.Errorf("answered %+v %v", r, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		expect.Get(d.put("sync", d.caller(false), ""))(t)
+		b := broker.New(d.Options)
+		b.Vault = mute{b.Vault}
+		c := d.caller(true)
+		c.Identity = raw(`{"user_id":"u"}`)
+		r, err := b.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: "s", PlanID: "p"})
+		if err != nil || r.Effect == 0 {
+			t.Errorf("answered %+v %v", r, err)
+		}
+	})
 }

@@ -97,10 +97,14 @@ func (s *stuck) Commit(ctx context.Context, changes ...store.Change) error {
 	return ctx.Err()
 }
 
-// slowed gives the desk a store that is stuck, and for which it does not wait long.
-func (d *desk) slowed(s *stuck) {
-	s.Store = d.store
-	d.Records, d.RecordsTimeout = ledger.New(s, d.id), 300*time.Millisecond
+// slowed runs a test at a desk whose store is stuck, on a clock that moves only while everything waits.
+func slowed(t *testing.T, s *stuck, run func(t *testing.T, d *desk)) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		s.Store = d.store
+		d.Records = ledger.New(s, d.id)
+		run(t, d)
+	})
 }
 
 // NFR-01: a store that is slow costs a request its own time, not that of whoever
@@ -117,16 +121,16 @@ func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 		"WrittenAndLost": {"it landed, as one more look shows: it is accepted", stuck{gets: many, lands: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
-			d.slowed(&tc.store)
-			r, err := d.put("async", d.caller(true), "")
-			if tc.accepted {
-				d.gives(broker.Accepted, tc.reason)(r, err)
-				expect.Same(t, "started", 1, d.started)
-				return
-			}
-			expect.Fails(t, tc.reason, context.DeadlineExceeded, err)
-			expect.Same(t, tc.reason+": the instance", lifecycle.Absent, d.instance().State)
+			slowed(t, &tc.store, func(t *testing.T, d *desk) {
+				r, err := d.put("async", d.caller(true), "")
+				if tc.accepted {
+					d.gives(broker.Accepted, tc.reason)(r, err)
+					expect.Same(t, "started", 1, d.started)
+					return
+				}
+				expect.Fails(t, tc.reason, context.DeadlineExceeded, err)
+				expect.Same(t, tc.reason+": the instance", lifecycle.Absent, d.instance().State)
+			})
 		})
 	}
 }
@@ -140,9 +144,9 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 	}
 	for name, ask := range asks {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
-			d.slowed(&stuck{})
-			expect.Fails(t, "the error", context.DeadlineExceeded, ask(d))
+			slowed(t, &stuck{}, func(t *testing.T, d *desk) {
+				expect.Fails(t, "the error", context.DeadlineExceeded, ask(d))
+			})
 		})
 	}
 }

@@ -348,9 +348,6 @@ func TestRacesAreLostSilently(t *testing.T) {
 	for losses, want := range map[int]lifecycle.Reason{25: -1, math.MaxInt: lifecycle.ConcurrencyError} {
 		w := newWorld(t)
 		b := w.broker()
-		if want >= 0 {
-			b.RecordsTimeout = 20 * time.Millisecond
-		}
 		left := losses
 		b.Records = ledgerOver(w, &storetest.Faulty{Store: w.records, Before: func([]store.Change) error {
 			if left--; left >= 0 {
@@ -358,9 +355,11 @@ func TestRacesAreLostSilently(t *testing.T) {
 			}
 			return nil
 		}})
-		if r, err := provision(w, b); reason(err) != want || want < 0 && (err != nil || r.Effect != broker.Accepted) {
-			t.Errorf("after %d losses: %+v %v", losses, r, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			if r, err := provision(w, b); reason(err) != want || want < 0 && (err != nil || r.Effect != broker.Accepted) {
+				t.Errorf("after %d losses: %+v %v", losses, r, err)
+			}
+		})
 	}
 }
 
