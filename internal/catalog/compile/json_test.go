@@ -17,10 +17,8 @@ func TestLoadHidesTheClientSecret(t *testing.T) {
 		t.Errorf("a file's secret must not reach an error: Load(...): %v", err)
 	}
 
-	c, err := load(map[string]string{"a/offering.yaml": sound + "dashboard_client: {id: client, secret: " + secret +
-		", redirect_uri: \"https://example.com\"}\n"})
-	expect.OK(t, err)
-	o := c.Offerings()[0]
+	o := expect.Get(load(map[string]string{"a/offering.yaml": sound + "dashboard_client: {id: client, secret: " + secret +
+		", redirect_uri: \"https://example.com\"}\n"}))(t).Offerings()[0]
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if s := fmt.Sprintf(verb, o.DashboardClient) + fmt.Sprintf(verb, o); strings.Contains(s, secret) {
 			t.Errorf("a secret must not be formatted: %s: %s", verb, s)
@@ -29,20 +27,16 @@ func TestLoadHidesTheClientSecret(t *testing.T) {
 }
 
 func TestCatalogJSON(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		text   string
-		want   string
-	}{
-		"Least": {reason: "CAT-27: what is absent is omitted, never null; bindable is always there (CAT-02).",
-			text: spoil(map[int]string{5: "bindable: false\ntags: []\nmetadata: {}", 6: "", 11: "", 12: "", 13: ""}),
-			want: `{"id":"offering-1","name":"one","description":"The first","bindable":false,` +
+	const shared = `"description":"d","metadata":{"bullets":["b"],"costs":[{"amount":{"usd":9.5},"unit":"MONTHLY"}]},` +
+		`"free":false,"bindable":true,"plan_updateable":false,"binding_rotatable":true,"maximum_polling_duration":3600,` +
+		`"maintenance_info":{"version":"1.0.0-rc.1+build.5","description":"d"},`
+	for name, tc := range map[string]struct{ reason, text, want string }{
+		"Least": {"CAT-27: what is absent is omitted, never null; bindable is always there (CAT-02).",
+			spoil(map[int]string{5: "bindable: false\ntags: []\nmetadata: {}", 6: "", 11: "", 12: "", 13: ""}),
+			`{"id":"offering-1","name":"one","description":"The first","bindable":false,` +
 				`"plans":[{"id":"plan-1","name":"small","description":"The small one"}]}`},
-		"Most": {
-			reason: "Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the " +
-				"broker's own stay " +
-				"inside.",
-			text: `id: o
+		"Most": {"Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the " +
+			"broker's own stay inside.", `id: o
 name: one
 description: d
 provider: demo
@@ -85,35 +79,20 @@ plans:
   id: q
   name: large
   schemas: {service_binding: {create: {parameters: {$schema: "https://json-schema.org/draft/2020-12/schema", type: object}}}}
-`,
-			want: `{"id":"o","name":"one","description":"d","tags":["a","b"],"requires":["syslog_drain"],"bindable":true,` +
-				`"instances_retrievable":true,"bindings_retrievable":true,"allow_context_updates":true,` +
-				`"metadata":{"deep":{"list":[1,2.5,true,"text","2020-01-01"]},"displayName":"One"},` +
-				`"dashboard_client":{"id":"c","secret":"s","redirect_uri":"https://example.com"},"plan_updateable":true,` +
-				`"plans":[` +
-				`{"id":"p","name":"small","description":"d","metadata":{"bullets":["b"],"costs":[{"amount":{"usd":9.5},` +
-				`"unit":"MONTHLY"}]},` +
-				`"free":false,"bindable":true,"plan_updateable":false,"binding_rotatable":true,"maximum_polling_duration":3600,` +
-				`"maintenance_info":{"version":"1.0.0-rc.1+build.5","description":"d"},` +
-				`"schemas":{"service_instance":{"create":{"parameters":{"$schema":"http://json-schema.org/draft-07/schema#",` +
-				`"properties":{"n":{"enum":[null,1.50],"maximum":123456789012345678901234567890}},"type":"object"}}}}},` +
-				`{"id":"q","name":"large","description":"d","metadata":{"bullets":["b"],"costs":[{"amount":{"usd":9.5},` +
-				`"unit":"MONTHLY"}]},` +
-				`"free":false,"bindable":true,"plan_updateable":false,"binding_rotatable":true,"maximum_polling_duration":3600,` +
-				`"maintenance_info":{"version":"1.0.0-rc.1+build.5","description":"d"},` +
-				`"schemas":{"service_binding":{"create":{"parameters":{` +
-				`"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object"}}}}}]}`,
-		},
-	}
-	for name, tc := range cases {
+`, `{"id":"o","name":"one","description":"d","tags":["a","b"],"requires":["syslog_drain"],"bindable":true,` +
+			`"instances_retrievable":true,"bindings_retrievable":true,"allow_context_updates":true,` +
+			`"metadata":{"deep":{"list":[1,2.5,true,"text","2020-01-01"]},"displayName":"One"},` +
+			`"dashboard_client":{"id":"c","secret":"s","redirect_uri":"https://example.com"},"plan_updateable":true,"plans":[` +
+			`{"id":"p","name":"small",` + shared +
+			`"schemas":{"service_instance":{"create":{"parameters":{"$schema":"http://json-schema.org/draft-07/schema#",` +
+			`"properties":{"n":{"enum":[null,1.50],"maximum":123456789012345678901234567890}},"type":"object"}}}}},` +
+			`{"id":"q","name":"large",` + shared +
+			`"schemas":{"service_binding":{"create":{"parameters":{` +
+			`"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object"}}}}}]}`},
+	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := load(map[string]string{"a/offering.yaml": tc.text})
-			if err != nil {
-				t.Fatalf("%s\n%v", tc.reason, err)
-			}
-			got, err := json.Marshal(c.Offerings()[0])
-			expect.OK(t, err)
-			expect.Same(t, fmt.Sprintf("%s\nJSON", tc.reason), tc.want, string(got))
+			c := expect.Get(load(map[string]string{"a/offering.yaml": tc.text}))(t, tc.reason)
+			expect.Same(t, tc.reason+"\nJSON", tc.want, string(expect.Get(json.Marshal(c.Offerings()[0]))(t)))
 		})
 	}
 }

@@ -10,21 +10,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/catalog/schema"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // All schemas of the community's suite follow their drafts, but for an empty enum, references to
 // elsewhere and what only those name.
 func TestSuiteFollowsItsDrafts(t *testing.T) {
-	file, err := os.Open("../schema/testdata/suite.jsonl.gz")
-	expect.OK(t, err)
+	file := expect.Get(os.Open("../schema/testdata/suite.jsonl.gz"))(t)
 	defer file.Close()
-	plain, err := gzip.NewReader(file)
-	expect.OK(t, err)
-	lines := bufio.NewScanner(plain)
+	lines := bufio.NewScanner(expect.Get(gzip.NewReader(file))(t))
 	lines.Buffer(nil, 1<<20)
-	known := map[string]string{"draft4": "http://json-schema.org/draft-04/schema#",
-		"draft6": "http://json-schema.org/draft-06/schema#",
+	known := map[string]string{
+		"draft4": "http://json-schema.org/draft-04/schema#", "draft6": "http://json-schema.org/draft-06/schema#",
 		"draft7": "http://json-schema.org/draft-07/schema#", "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
 		"draft2020-12": "https://json-schema.org/draft/2020-12/schema"}
 	looked := 0
@@ -38,11 +36,8 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 		}
 		whole := map[string]any{"$schema": known[draft], "type": "object"}
 		maps.Copy(whole, document)
-		if text, err = json.Marshal(whole); err != nil {
-			t.Fatal(err)
-		}
 		looked++
-		for _, v := range violationsOf(text) {
+		for _, v := range violationsOf(expect.Get(json.Marshal(whole))(t)) {
 			if !strings.Contains(v.Rule, "another document") && !strings.Contains(v.Rule, "id of their own") &&
 				about != "enum: empty enum" && !strings.Contains(v.Rule, "refers to nothing") &&
 				!strings.Contains(v.Rule, "another draft") {
@@ -57,27 +52,28 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 
 // A value that no draft allows behind a keyword is found where it stands.
 func TestKeywords(t *testing.T) {
-	for text, at := range map[string]string{
-		`"additionalProperties": 1`: "additionalProperties", `"not": []`: "not", `"items": "x"`: "items",
-		`"items": [1]`: "items/0",
-		`"allOf": []`:  "allOf", `"anyOf": {}`: "anyOf", `"oneOf": [{"not": 1}]`: "oneOf/0/not",
-		`"definitions": []`:       "definitions",
-		`"properties": {"a": []}`: "properties/a", `"patternProperties": {"(": {}}`: "patternProperties/(",
-		`"dependencies": {"a": ["b", "b"]}`: "dependencies/a", `"dependentRequired": {"a": {}}`: "dependentRequired/a",
-		`"minLength": -1`: "minLength", `"maxItems": 1.5`: "maxItems", `"minProperties": "1"`: "minProperties",
-		`"maximum": "1"`:  "maximum",
-		`"multipleOf": 0`: "multipleOf", `"exclusiveMinimum": true`: "exclusiveMinimum", `"required": "a"`: "required",
-		`"required": ["a", "a"]`: "required", `"properties": {"a": {"type": "strng"}}`: "properties/a/type",
-		`"properties": {"a": {"type": ["string", "x"]}}`: "properties/a/type/1",
-		`"properties": {"a": {"type": 1}}`:               "properties/a/type",
-		`"uniqueItems": "yes"`:                           "uniqueItems", `"enum": []`: "enum", `"enum": {}`: "enum",
-		`"pattern": "(?=x)"`: "pattern",
-		`"pattern": 1`:       "pattern", `"$ref": 1`: "$ref", `"$ref": "x"`: "$ref", `"title": 1`: "title",
-		`"description": {}`: "description",
-		`"if": 1`:           "if", `"const": {"type": 1}, "default": {"items": 1}, "x-own": {"type": 1}, ` +
-			`"properties": {"a": true}`: "",
+	judged := func(draft, members string) []schema.Violation {
+		return violationsOf([]byte(`{"$schema": "http://json-schema.org/` + draft + `/schema#", "type": "object", ` +
+			members + `}`))
+	}
+	for _, c := range [][2]string{
+		{`"additionalProperties": 1`, "additionalProperties"}, {`"not": []`, "not"}, {`"items": "x"`, "items"},
+		{`"items": [1]`, "items/0"}, {`"allOf": []`, "allOf"}, {`"anyOf": {}`, "anyOf"},
+		{`"oneOf": [{"not": 1}]`, "oneOf/0/not"}, {`"definitions": []`, "definitions"},
+		{`"properties": {"a": []}`, "properties/a"}, {`"patternProperties": {"(": {}}`, "patternProperties/("},
+		{`"dependencies": {"a": ["b", "b"]}`, "dependencies/a"}, {`"dependentRequired": {"a": {}}`, "dependentRequired/a"},
+		{`"minLength": -1`, "minLength"}, {`"maxItems": 1.5`, "maxItems"}, {`"minProperties": "1"`, "minProperties"},
+		{`"maximum": "1"`, "maximum"}, {`"multipleOf": 0`, "multipleOf"}, {`"exclusiveMinimum": true`, "exclusiveMinimum"},
+		{`"required": "a"`, "required"}, {`"required": ["a", "a"]`, "required"},
+		{`"properties": {"a": {"type": 1}}`, "properties/a/type"},
+		{`"properties": {"a": {"type": "strng"}}`, "properties/a/type"}, {`"uniqueItems": "yes"`, "uniqueItems"},
+		{`"enum": []`, "enum"}, {`"properties": {"a": {"type": ["string", "x"]}}`, "properties/a/type/1"},
+		{`"enum": {}`, "enum"}, {`"pattern": "(?=x)"`, "pattern"}, {`"pattern": 1`, "pattern"}, {`"$ref": 1`, "$ref"},
+		{`"$ref": "x"`, "$ref"}, {`"title": 1`, "title"}, {`"description": {}`, "description"}, {`"if": 1`, "if"},
+		{`"const": {"type": 1}, "default": {"items": 1}, "x-own": {"type": 1}, "properties": {"a": true}`, ""},
 	} {
-		broken := violationsOf([]byte(`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", ` + text + `}`))
+		text, at := c[0], c[1]
+		broken := judged("draft-07", text)
 		if len(broken) > 1 || (len(broken) == 0) != (at == "") || at != "" && broken[0].Member != "/"+at {
 			t.Errorf("%s: %v, want one at %q", text, broken, at)
 		}
@@ -86,8 +82,7 @@ func TestKeywords(t *testing.T) {
 		`"exclusiveMinimum": true, "minimum": 1`: true, `"exclusiveMinimum": 1`: false, `"additionalProperties": false`: true,
 		`"properties": {"a": true}`: false,
 	} {
-		broken := violationsOf([]byte(`{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", ` + text + `}`))
-		if (len(broken) == 0) != ok {
+		if broken := judged("draft-04", text); (len(broken) == 0) != ok {
 			t.Errorf("draft-04: %s: %v", text, broken)
 		}
 	}

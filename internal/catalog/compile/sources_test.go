@@ -1,81 +1,59 @@
 package compile_test
 
 import (
-	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/catalog/compile"
-	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestLoadSources(t *testing.T) {
 	other := strings.NewReplacer("offering-1", "offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "name: one",
 		"name: nine").Replace(sound)
 	client := "dashboard_client: {id: client, secret: s3cret, redirect_uri: \"https://example.com\"}\n"
-
-	cases := map[string]struct {
+	one := func(of fs.FS) []compile.Source { return []compile.Source{{Name: "mine", FS: of}} }
+	for name, tc := range map[string]struct {
 		reason  string
 		sources []compile.Source
 		want    []found
 	}{
-		"None": {reason: "A broker without a folder has nothing to offer.", want: []found{{"offerings", 0, "no folder"}}},
-		"EmptyFolder": {reason: "An operator who names a folder means it to hold something; each is judged by itself.",
-			sources: []compile.Source{
-				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound})},
-				{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", ".git/offering.yaml": other})},
-			},
-			want: []found{{"mine", 0, "no offering"}}},
-		"Misplaced": {
-			reason: "What looks like an offering and would not be read is told of, and where it belongs.",
-			sources: []compile.Source{{Name: "mine",
-				FS: folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})}},
-			want: []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"},
-				{"mine/b", 0, "holds no offering.yaml; rename offering.yml"}},
-		},
-		"UnreadableFolder": {reason: "A folder that its owner alone may read is not taken for an empty one.",
-			sources: []compile.Source{{Name: "mine",
-				FS: unreadable{folder(map[string]string{"a/offering.yaml": sound, "b/offering.yaml": other}), "b"}}},
-			want: []found{{"mine/b", 0, "cannot be read"}}},
-		"TooLargeFile": {reason: "A file beyond any real one is not read into memory.",
-			sources: []compile.Source{{Name: "mine",
-				FS: folder(map[string]string{"a/offering.yaml": strings.Repeat("#", 1<<20+1)})}},
-			want: []found{{"mine/a/offering.yaml", 1, "larger"}}},
+		"None": {"A broker without a folder has nothing to offer.", nil, []found{{"offerings", 0, "no folder"}}},
+		"EmptyFolder": {"An operator who names a folder means it to hold something; each is judged by itself.", []compile.Source{
+			{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound})},
+			{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", ".git/offering.yaml": other})},
+		}, []found{{"mine", 0, "no offering"}}},
+		"Misplaced": {"What looks like an offering and would not be read is told of, and where it belongs.",
+			one(folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})),
+			[]found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"},
+				{"mine/b", 0, "holds no offering.yaml; rename offering.yml"}}},
+		"UnreadableFolder": {"A folder that its owner alone may read is not taken for an empty one.",
+			one(unreadable{folder(map[string]string{"a/offering.yaml": sound, "b/offering.yaml": other}), "b"}),
+			[]found{{"mine/b", 0, "cannot be read"}}},
+		"TooLargeFile": {"A file beyond any real one is not read into memory.",
+			[]compile.Source{mine(strings.Repeat("#", 1<<20+1))}, []found{{"mine/a/offering.yaml", 1, "larger"}}},
 		"UniqueAcrossSources": {
-			reason: "CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.",
-			sources: []compile.Source{
+			"CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.", []compile.Source{
 				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound + client})},
 				{Name: "mine", FS: folder(map[string]string{
 					"a/offering.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
-					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9",
-						"plan-7", "name: nine",
-						"name: one").Replace(other),
-				})},
-			},
-			want: []found{
-				{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"}, {"mine/a/offering.yaml", 14,
-					"shipped/a/offering.yaml:14"},
-				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"}, {"mine/b/offering.yaml", 2,
-					"shipped/a/offering.yaml:2"},
-				{"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"},
-			},
-		},
-		"OrderOfFiles": {
-			reason: "Problems come in the order of the files, then of lines.",
-			sources: []compile.Source{
-				{Name: "z", FS: folder(map[string]string{"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"}),
-					"a/offering.yaml": "{"})},
-				{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
-			},
-			want: []found{{"a/a/offering.yaml", 1, "must be an object"}, {"z/a/offering.yaml", 1, "not YAML"},
-				{"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}},
-		},
-	}
-	for name, tc := range cases {
+					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7",
+						"name: nine", "name: one").Replace(other)})},
+			}, []found{{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"},
+				{"mine/a/offering.yaml", 14, "shipped/a/offering.yaml:14"},
+				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"},
+				{"mine/b/offering.yaml", 2, "shipped/a/offering.yaml:2"},
+				{"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"}}},
+		"OrderOfFiles": {"Problems come in the order of the files, then of lines.", []compile.Source{
+			{Name: "z", FS: folder(map[string]string{"a/offering.yaml": "{",
+				"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"})})},
+			{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
+		}, []found{{"a/a/offering.yaml", 1, "must be an object"}, {"z/a/offering.yaml", 1, "not YAML"},
+			{"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := compile.Load(known, tc.sources...)
-			expect.Same(t, fmt.Sprintf("%s\nLoad(...)", tc.reason), tc.want, problemsOf(t, tc.reason, err, tc.want))
+			refuses(t, tc.reason, err, tc.want...)
 		})
 	}
 }
