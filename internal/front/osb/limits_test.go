@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Each member that a record keeps has a bound: a longer one is answered 400 before anything is
@@ -21,79 +22,54 @@ import (
 func TestEveryMemberIsBounded(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	object := func(n int) string { return `{"x":"` + long(n-len(`{"x":""}`)) + `"}` }
-	with := func(members string) string {
-		return `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp",` + members + `}`
-	}
-	const instance, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
-	identity := func(n int) []string {
+	with := func(member string) string { return strings.TrimSuffix(provisionBody, "}") + "," + member + "}" }
+	const old = `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"LONG"}}`
+	originator := func(n int) string {
 		header := "cf " + base64.StdEncoding.EncodeToString([]byte(object(n/2)))
-		return []string{"X-Broker-API-Originating-Identity", header + long(n-len(header))}
+		return header + long(n-len(header))
 	}
-	cases := map[string]struct {
-		method, path string
-		body         func(n int) string
-		header       func(n int) []string
-		most         int
+	for name, tc := range map[string]struct {
+		method, path, body string // in which LONG is a text, and OBJECT an object
+		most               int
 	}{
-		"InstanceID": {"PUT", instance, nil, nil, limits.Identifier},
-		"BindingID":  {"PUT", binding, nil, nil, limits.Identifier},
-		"ServiceID": {"PUT", instance,
-			func(n int) string { return strings.Replace(provisionBody, `"s"`, `"`+long(n)+`"`, 1) }, nil,
-			limits.Identifier},
-		"PlanID": {"PATCH", instance, func(n int) string { return `{"service_id":"s","plan_id":"` + long(n) + `"}` }, nil,
-			limits.Identifier},
-		"Organization": {"PUT", instance,
-			func(n int) string { return strings.Replace(provisionBody, `"o"`, `"`+long(n)+`"`, 1) }, nil,
-			limits.Identifier},
-		"Space": {"PUT", instance, func(n int) string { return strings.Replace(provisionBody, `"sp"`, `"`+long(n)+`"`, 1) }, nil,
-			limits.Identifier},
-		"SpaceInContext": {"PUT", instance, func(n int) string {
-			return `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"` + long(n) + `"}}`
-		}, func(int) []string { return []string{"X-Broker-API-Version", "2.9"} }, limits.Identifier},
-		"Maintenance": {"PUT", instance,
-			func(n int) string { return with(`"maintenance_info":{"version":"` + long(n) + `"}`) }, nil,
-			limits.Identifier},
-		"AppGUID": {"PUT", binding, func(n int) string { return with(`"app_guid":"` + long(n) + `"`) }, nil, limits.Identifier},
-		"ResourceAppGUID": {"PUT", binding,
-			func(n int) string { return with(`"bind_resource":{"app_guid":"` + long(n) + `"}`) }, nil,
-			limits.Identifier},
-		"Route": {"PUT", binding, func(n int) string { return with(`"bind_resource":{"route":"` + long(n) + `"}`) }, nil,
-			limits.Identifier},
-		"Predecessor": {"PUT", binding, func(n int) string { return with(`"predecessor_binding_id":"` + long(n) + `"`) }, nil,
-			limits.Identifier},
-		"Parameters": {"PUT", instance, func(n int) string { return with(`"parameters":` + object(n)) }, nil,
-			limits.Parameters},
-		"UpdateParameters": {"PATCH", instance, func(n int) string { return with(`"parameters":` + object(n)) }, nil,
-			limits.Parameters},
-		"BindParameters": {"PUT", binding, func(n int) string { return with(`"parameters":` + object(n)) }, nil,
-			limits.Parameters},
-		"Context":       {"PUT", instance, func(n int) string { return with(`"context":` + object(n)) }, nil, limits.Context},
-		"UpdateContext": {"PATCH", instance, func(n int) string { return with(`"context":` + object(n)) }, nil, limits.Context},
-		"BindContext": {"PUT", binding, func(n int) string { return with(`"context":` + object(n)) }, nil,
-			limits.Context},
-		"OriginatorProvision": {"PUT", instance, nil, identity, limits.Identity},
-		"OriginatorUpdate":    {"PATCH", instance, func(int) string { return with(`"x":1`) }, identity, limits.Identity},
-	}
-	for name, tc := range cases {
+		"InstanceID":          {"PUT", "/v2/service_instances/LONG", provisionBody, limits.Identifier},
+		"BindingID":           {"PUT", instance + "/service_bindings/LONG", provisionBody, limits.Identifier},
+		"ServiceID":           {"PUT", instance, strings.Replace(provisionBody, `"s"`, `"LONG"`, 1), limits.Identifier},
+		"PlanID":              {"PATCH", instance, `{"service_id":"s","plan_id":"LONG"}`, limits.Identifier},
+		"Organization":        {"PUT", instance, strings.Replace(provisionBody, `"o"`, `"LONG"`, 1), limits.Identifier},
+		"Space":               {"PUT", instance, strings.Replace(provisionBody, `"sp"`, `"LONG"`, 1), limits.Identifier},
+		"SpaceInContext":      {"PUT", instance, old, limits.Identifier},
+		"Maintenance":         {"PUT", instance, with(`"maintenance_info":{"version":"LONG"}`), limits.Identifier},
+		"AppGUID":             {"PUT", binding, with(`"app_guid":"LONG"`), limits.Identifier},
+		"ResourceAppGUID":     {"PUT", binding, with(`"bind_resource":{"app_guid":"LONG"}`), limits.Identifier},
+		"Route":               {"PUT", binding, with(`"bind_resource":{"route":"LONG"}`), limits.Identifier},
+		"Predecessor":         {"PUT", binding, with(`"predecessor_binding_id":"LONG"`), limits.Identifier},
+		"Parameters":          {"PUT", instance, with(`"parameters":OBJECT`), limits.Parameters},
+		"UpdateParameters":    {"PATCH", instance, with(`"parameters":OBJECT`), limits.Parameters},
+		"BindParameters":      {"PUT", binding, with(`"parameters":OBJECT`), limits.Parameters},
+		"Context":             {"PUT", instance, with(`"context":OBJECT`), limits.Context},
+		"UpdateContext":       {"PATCH", instance, with(`"context":OBJECT`), limits.Context},
+		"BindContext":         {"PUT", binding, with(`"context":OBJECT`), limits.Context},
+		"OriginatorProvision": {"PUT", instance, provisionBody, limits.Identity},
+		"OriginatorUpdate":    {"PATCH", instance, with(`"x":1`), limits.Identity},
+	} {
 		t.Run(name, func(t *testing.T) {
 			for beyond := range 2 {
 				n := tc.most + beyond
-				path, body, header := tc.path, provisionBody, []string(nil)
-				if tc.body != nil {
-					body = tc.body(n)
-				}
-				if tc.header != nil {
-					header = tc.header(n)
-				}
-				if tc.body == nil && tc.header == nil {
-					path = path[:len(path)-1] + long(n)
+				fill := strings.NewReplacer("LONG", long(n), "OBJECT", object(n)).Replace
+				var headers []string
+				switch {
+				case tc.body == old:
+					headers = []string{"X-Broker-API-Version", "2.9"}
+				case tc.most == limits.Identity:
+					headers = []string{"X-Broker-API-Originating-Identity", originator(n)}
 				}
 				b := &stub{result: broker.Result{Effect: broker.Accepted}}
-				w := send(t, newServer(t, b, io.Discard), tc.method, path, body, header...)
-				if want := beyond == 0; (w.Code == http.StatusAccepted) != want || (b.asked != nil) != want ||
-					(w.Code == http.StatusBadRequest) == want {
-					t.Errorf("%d bytes of %d: status %d, the broker was asked: %v: %s", n, tc.most, w.Code,
-						b.asked != nil, w.Body)
+				w := ask(t, b, tc.method, fill(tc.path), fill(tc.body), headers...)
+				want := map[bool]int{true: http.StatusAccepted, false: http.StatusBadRequest}[beyond == 0]
+				if w.Code != want || (b.asked != nil) != (beyond == 0) {
+					t.Errorf("%d bytes of %d: status %d, the broker was asked: %v: %s", n, tc.most, w.Code, b.asked != nil,
+						w.Body)
 				}
 			}
 		})
@@ -103,11 +79,10 @@ func TestEveryMemberIsBounded(t *testing.T) {
 // A deletion gets through whatever its audit header holds; what is too large to
 // keep is left out (OID-03).
 func TestDeletionsTakeAnyOriginator(t *testing.T) {
-	for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"} {
+	for _, path := range []string{instance, binding} {
 		b := &stub{result: broker.Result{Effect: broker.Done}}
 		identity := "cf " + base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", limits.Identity)))
-		w := send(t, newServer(t, b, io.Discard), "DELETE", path+"?service_id=s&plan_id=p", "",
-			"X-Broker-API-Originating-Identity", identity)
+		w := ask(t, b, "DELETE", path+"?service_id=s&plan_id=p", "", "X-Broker-API-Originating-Identity", identity)
 		if q, ok := b.asked.(broker.DeleteRequest); w.Code != http.StatusOK || !ok || q.Identity != nil {
 			t.Errorf("status %d: %s; the identity has %d bytes", w.Code, w.Body, len(q.Identity))
 		}
@@ -116,38 +91,30 @@ func TestDeletionsTakeAnyOriginator(t *testing.T) {
 
 // A path is refused for what is wrong with it.
 func TestRefusedPathsSayWhy(t *testing.T) {
-	for name, c := range map[string]struct{ id, says string }{
-		"Null":    {"a%00b", "control character"},
-		"Newline": {"a%0Ab", "control character"},
-		"C1":      {"a%C2%85b", "control character"},
-		"NotUTF8": {"a%FFb", "not valid percent-encoded UTF-8 text"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := send(t, newServer(t, &stub{}, io.Discard), http.MethodGet, "/v2/service_instances/"+c.id, "")
-			if said, _ := bodyOf(t, w)["description"].(string); w.Code != http.StatusBadRequest ||
-				!strings.Contains(said, c.says) {
-				t.Errorf("%d %q, want 400 and %q", w.Code, said, c.says)
-			}
-		})
+	for id, says := range map[string]string{"a%00b": "control character", "a%0Ab": "control character",
+		"a%C2%85b": "control character", "a%FFb": "not valid percent-encoded UTF-8 text"} {
+		w := ask(t, &stub{}, "GET", "/v2/service_instances/"+id, "")
+		expect.Same(t, id, http.StatusBadRequest, w.Code)
+		expect.Says(t, id, fmt.Sprint(bodyOf(t, w)["description"]), says)
 	}
 }
 
 // A client that speaks a version without asynchronous bindings learns which version
 // has them; to others the sentence is the one that they know word for word (ERR-03).
 func TestOldClientsLearnWhichVersionBindsAsynchronously(t *testing.T) {
-	const ids = "?service_id=s&plan_id=p&accepts_incomplete=true"
+	const query = "?service_id=s&plan_id=p&accepts_incomplete=true"
 	for name, c := range map[string]struct {
 		method, path, version string
 		namesVersion          bool
 	}{
-		"Bind":      {http.MethodPut, "/v2/service_instances/i/service_bindings/b", "2.13", true},
-		"Unbind":    {http.MethodDelete, "/v2/service_instances/i/service_bindings/b" + ids, "2.13", true},
-		"NewBind":   {http.MethodPut, "/v2/service_instances/i/service_bindings/b", "2.14", false},
-		"Provision": {http.MethodPut, "/v2/service_instances/i", "2.13", false},
+		"Bind":      {http.MethodPut, binding, "2.13", true},
+		"Unbind":    {http.MethodDelete, binding + query, "2.13", true},
+		"NewBind":   {http.MethodPut, binding, "2.14", false},
+		"Provision": {http.MethodPut, instance, "2.13", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{err: lifecycle.RefuseAsyncRequired()}
-			w := send(t, newServer(t, b, io.Discard), c.method, c.path, provisionBody, "X-Broker-API-Version", c.version)
+			w := ask(t, b, c.method, c.path, provisionBody, "X-Broker-API-Version", c.version)
 			body := bodyOf(t, w)
 			said, _ := body["description"].(string)
 			if w.Code != http.StatusUnprocessableEntity || body["error"] != "AsyncRequired" ||
@@ -167,32 +134,25 @@ func TestAPlatformThatAsksTooMuch(t *testing.T) {
 	now := epoch
 	s.Throttle = rates.New(1, func() time.Time { return now })
 	for range 10 {
-		if w := send(t, s, "GET", "/v2/catalog", "", "Authorization", "Basic eDp5"); w.Code != 401 {
-			t.Fatalf("a wrong login is answered %d", w.Code)
-		}
+		expect.Same(t, "a wrong login", 401, send(t, s, "GET", "/v2/catalog", "", "Authorization", "Basic eDp5").Code)
 	}
 	for range 2 {
-		if w := send(t, s, "GET", "/v2/service_instances/i", ""); w.Code != 200 {
-			t.Fatalf("within the rate: %d %s", w.Code, w.Body)
-		}
+		expect.Same(t, "within the rate", 200, send(t, s, "GET", instance, "").Code)
 	}
 	b.asked = nil
-	r := httptest.NewRequest("PUT", "/v2/service_instances/i?accepts_incomplete=true", unread{t})
-	r.SetBasicAuth("u", "p:w")
-	r.Header.Set("X-Broker-API-Version", "2.17")
+	r := request("PUT", instance+"?accepts_incomplete=true", "")
+	r.Body = io.NopCloser(unread{t})
 	w := httptest.NewRecorder()
 	now = now.Add(100 * time.Millisecond)
 	s.ServeHTTP(w, r)
-	if body := bodyOf(t, w); w.Code != 429 || w.Header().Get("Retry-After") != "1" || body["error"] != "TooManyRequests" ||
-		!strings.HasSuffix(body["description"].(string), ".") {
-		t.Errorf("beyond the rate: %d, Retry-After %q, %v", w.Code, w.Header().Get("Retry-After"), body)
+	body := bodyOf(t, w)
+	expect.Same(t, "beyond the rate", 429, w.Code)
+	expect.Same(t, "Retry-After", "1", w.Header().Get("Retry-After"))
+	if body["error"] != "TooManyRequests" || !strings.HasSuffix(body["description"].(string), ".") || b.asked != nil {
+		t.Errorf("beyond the rate: %v, and the broker was asked %v", body, b.asked)
 	}
-	if b.asked != nil {
-		t.Errorf("the broker was asked %v", b.asked)
-	}
-	if now = now.Add(time.Second); send(t, s, "GET", "/v2/service_instances/i", "").Code != 200 {
-		t.Error("a second later it is refused")
-	}
+	now = now.Add(time.Second)
+	expect.Same(t, "a second later", 200, send(t, s, "GET", instance, "").Code)
 }
 
 // unread is a body that nobody is to read.

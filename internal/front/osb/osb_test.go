@@ -87,6 +87,22 @@ func (onePassword) Authenticate(user, password string) (platforms.Identity, bool
 
 var epoch = time.Date(2030, 1, 31, 23, 59, 59, 0, time.UTC)
 
+// The paths that most requests are to, and the ids of a plan.
+const (
+	instance = "/v2/service_instances/i"
+	binding  = instance + "/service_bindings/b"
+	ids      = `{"service_id":"s","plan_id":"p"}`
+)
+
+// creating answers that something was made.
+func creating() *stub {
+	return &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
+}
+
+func tokenOf(key lifecycle.Key) lifecycle.Token {
+	return lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength), Key: key}
+}
+
 func offered() []catalog.Offering {
 	yes := true
 	return []catalog.Offering{{ID: "s", Name: "service", Description: "d",
@@ -149,7 +165,8 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 		return map[string]any{"error": code, "description": description}
 	}
 	internal := map[string]any{"description": internalAnswer}
-	cases := map[string]struct {
+	flags := &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", InstanceUsable: &yes, UpdateRepeatable: &no}
+	for name, tc := range map[string]struct {
 		reason string
 		err    error
 		status int
@@ -163,9 +180,9 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 			"This service supports generation of credentials through binding an application only.")},
 		"MaintenanceInfoConflict": {"ERR-06", refuse(lifecycle.MaintenanceInfoConflict), 422,
 			told("MaintenanceInfoConflict", "m")},
-		"Unprocessable": {"ERR-07: no reserved code; ERR-10: false is sent",
-			&lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", InstanceUsable: &yes, UpdateRepeatable: &no}, 422,
+		"Unprocessable": {"ERR-07: no reserved code; ERR-10: false is sent", flags, 422,
 			map[string]any{"error": "NotAllowed", "description": "m", "instance_usable": true, "update_repeatable": false}},
+		"2.15":               {"ERR-10: the flags are unknown before 2.16", flags, 422, told("NotAllowed", "m")},
 		"BadRequest":         {"INP-01", refuse(lifecycle.BadRequest), 400, told("BadRequest", "m")},
 		"Unauthorized":       {"AUTH-01", refuse(lifecycle.Unauthorized), 401, told("Unauthorized", "m")},
 		"NotFound":           {"GETI-02", refuse(lifecycle.NotFound), 404, told("NotFound", "m")},
@@ -183,37 +200,30 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 			errors.New("pq: password authentication failed host=10.0.0.4"), 500, internal},
 		"InternalRefusal": {"an internal refusal never shows its message",
 			lifecycle.Refuse(lifecycle.Internal, "secret detail"), 500, internal},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			w := ask(t, &stub{err: tc.err}, "PUT", "/v2/service_instances/i", provisionBody)
-			expect.Same(t, fmt.Sprintf("%s: status", tc.reason), tc.status, w.Code)
-			expect.Same(t, fmt.Sprintf("%s: body", tc.reason), tc.want, bodyOf(t, w))
+			version := "2.17"
+			if name == "2.15" {
+				version = name
+			}
+			w := ask(t, &stub{err: tc.err}, "PUT", instance, provisionBody, "X-Broker-API-Version", version)
+			expect.Same(t, tc.reason+": status", tc.status, w.Code)
+			expect.Same(t, tc.reason+": body", tc.want, bodyOf(t, w))
+			if name == "ConcurrencyError" { // whoever met another request is told when to try again
+				expect.Same(t, "CONC-04: Retry-After", "5", w.Header().Get("Retry-After"))
+			}
 		})
-	}
-}
-
-// The flags of ERR-10 are unknown before version 2.16.
-func TestFlagsAreGated(t *testing.T) {
-	no := false
-	err := &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", UpdateRepeatable: &no}
-	w := ask(t, &stub{err: err}, "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", "2.15")
-	if _, ok := bodyOf(t, w)["update_repeatable"]; ok {
-		t.Errorf("update_repeatable was sent to a client of 2.15")
 	}
 }
 
 func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
 	var log bytes.Buffer
-	w := send(t, newServer(t, &stub{panics: true}, &log), "GET", "/v2/service_instances/i", "",
-		"X-Broker-API-Request-Identity", "r-1")
-	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
-		t.Errorf("got %d %s", w.Code, w.Body)
-	}
+	w := send(t, newServer(t, &stub{panics: true}, &log), "GET", instance, "", "X-Broker-API-Request-Identity", "r-1")
+	expect.Same(t, "status", 500, w.Code)
 	expect.Same(t, "the request identity of a 500 (RID-01)", "r-1", w.Header().Get("X-Broker-API-Request-Identity"))
-	if !strings.Contains(log.String(), "error-id-1") || strings.Contains(log.String(), "a secret of the stub") {
-		t.Errorf("the log tells the panic's value, or does not hold the id that the client was told: %s", log.String())
-	}
+	expect.Never(t, "the answer", w.Body.String(), "secret")
+	expect.Never(t, "the log, of the panic's value", log.String(), "a secret of the stub")
+	expect.Says(t, "the log, of the id that the client was told", log.String(), "error-id-1")
 	bodyOf(t, w)
 }
 
@@ -221,9 +231,8 @@ func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
 // permitted it (BIND-20, UNB-07); instances are.
 func TestBindingsAreGated(t *testing.T) {
 	for api, want := range map[string]bool{"2.9": false, "2.13": false, "2.14": true, "2.17": true} {
-		const instance, ids = "/v2/service_instances/i", "service_id=s&plan_id=p&accepts_incomplete=true"
-		for target, method := range map[string]string{instance + "/service_bindings/b?": "PUT",
-			instance + "/service_bindings/b?" + ids: "DELETE", instance + "?" + ids: "DELETE"} {
+		const query = "?service_id=s&plan_id=p&accepts_incomplete=true"
+		for target, method := range map[string]string{binding: "PUT", binding + query: "DELETE", instance + query: "DELETE"} {
 			b := &stub{result: broker.Result{Effect: broker.Accepted}}
 			ask(t, b, method, target, `{"service_id":"s","plan_id":"p","accepts_incomplete":true}`, "X-Broker-API-Version", api)
 			var got bool
@@ -252,12 +261,12 @@ func TestVersionHeader(t *testing.T) {
 				status = 412
 			}
 			b := &stub{result: broker.Result{Effect: broker.Done}}
-			w := ask(t, b, "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", value)
+			w := ask(t, b, "PATCH", instance, `{"service_id":"s"}`, "X-Broker-API-Version", value)
 			if w.Code != status {
 				t.Fatalf("HDR-01 to HDR-07: status %d, want %d", w.Code, status)
 			}
-			if v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {value}}); int(v) != api ||
-				(err == nil) != (api != 0) {
+			v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {value}})
+			if int(v) != api || (err == nil) != (api != 0) {
 				t.Errorf("version 2.%d, error %v, want 2.%d", v, err, api)
 			}
 			if api == 0 && b.asked != nil {
@@ -271,29 +280,27 @@ func TestVersionHeader(t *testing.T) {
 // login, no body is read.
 func TestEvaluationOrder(t *testing.T) {
 	big := strings.Repeat("x", 300<<10)
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		method, path, body string
 		headers            []string
 		status             int
 	}{
-		"CredentialsBeforeSize": {"PUT", "/v2/service_instances/i", big, []string{"Authorization", ""}, 401},
-		"SizeBeforeVersion":     {"PUT", "/v2/service_instances/i", big, []string{"X-Broker-API-Version", ""}, 413},
+		"CredentialsBeforeSize": {"PUT", instance, big, []string{"Authorization", ""}, 401},
+		"SizeBeforeVersion":     {"PUT", instance, big, []string{"X-Broker-API-Version", ""}, 413},
 		"CredentialsBeforeVersion": {"GET", "/v2/catalog", "",
 			[]string{"Authorization", "Basic !!!", "X-Broker-API-Version", "junk"}, 401},
 		"CredentialsBeforeRoute":     {"GET", "/nope", "", []string{"Authorization", ""}, 401},
 		"VersionBeforeRoute":         {"GET", "/v2/nope", "", []string{"X-Broker-API-Version", "3.0"}, 412},
-		"VersionBeforeBody":          {"PUT", "/v2/service_instances/i", "", []string{"X-Broker-API-Version", ""}, 412},
-		"RouteBeforeBody":            {"POST", "/v2/service_instances/i", "junk", nil, 405},
-		"BodyBeforeBroker":           {"PUT", "/v2/service_instances/i", "junk", nil, 400},
+		"VersionBeforeBody":          {"PUT", instance, "", []string{"X-Broker-API-Version", ""}, 412},
+		"RouteBeforeBody":            {"POST", instance, "junk", nil, 405},
+		"BodyBeforeBroker":           {"PUT", instance, "junk", nil, 400},
 		"FacadeNeedsNoVersion":       {"GET", "/operations/x", "", []string{"X-Broker-API-Version", ""}, 404},
 		"FacadeNeedsCredentials":     {"GET", "/operations/x", "", []string{"Authorization", ""}, 401},
 		"UnderFacadeNeedCredentials": {"GET", "/operations/x/y", "", []string{"Authorization", ""}, 401},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			b := &stub{err: lifecycle.Refuse(lifecycle.NotFound, "m")}
-			w := ask(t, b, tc.method, tc.path, tc.body, tc.headers...)
-			expect.Same(t, fmt.Sprintf("status of %s", w.Body), tc.status, w.Code)
+			w := ask(t, &stub{err: lifecycle.Refuse(lifecycle.NotFound, "m")}, tc.method, tc.path, tc.body, tc.headers...)
+			expect.Same(t, "status of "+w.Body.String(), tc.status, w.Code)
 			bodyOf(t, w)
 		})
 	}
@@ -301,15 +308,11 @@ func TestEvaluationOrder(t *testing.T) {
 
 // PROV-34: apart from the operation, a 202 has the members of a 201.
 func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
-	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength),
-		Key: lifecycle.Key{Platform: "p", Instance: "a/b"}}
+	token := tokenOf(lifecycle.Key{Platform: "p", Instance: "a/b"})
 	b := &stub{result: broker.Result{Effect: broker.Accepted, Token: token, RetryAfter: 1500 * time.Millisecond}}
 	w := ask(t, b, "DELETE", "/v2/service_instances/a%2Fb?service_id=s&plan_id=p&accepts_incomplete=true", "")
-	if w.Code != http.StatusAccepted {
-		t.Fatalf("status %d: %s", w.Code, w.Body)
-	}
-	want := map[string]any{"operation": token.String()}
-	expect.Same(t, "body", want, bodyOf(t, w))
+	expect.Same(t, "status", http.StatusAccepted, w.Code)
+	expect.Same(t, "body", map[string]any{"operation": token.String()}, bodyOf(t, w))
 	expect.Same(t, "FAC-01: Location", "/operations/"+token.String(), w.Header().Get("Location"))
 	expect.Same(t, "Retry-After, in seconds rounded up", "2", w.Header().Get("Retry-After"))
 	if q := b.asked.(broker.DeleteRequest); q.InstanceID != "a/b" || !q.AcceptsIncomplete || q.Platform != "platform-1" {
@@ -320,57 +323,45 @@ func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
 // The gateway before the server knows better when a request arrived (ORB-03).
 func TestReceivedComesFromTheGateway(t *testing.T) {
 	earlier := epoch.Add(-time.Minute)
-	for name, want := range map[string]time.Time{"Gateway": earlier, "Server": epoch} {
-		t.Run(name, func(t *testing.T) {
-			b := &stub{result: broker.Result{Effect: broker.Created}}
-			r := request("PUT", "/v2/service_instances/i", provisionBody)
-			if name == "Gateway" {
-				r = r.WithContext(osb.WithReceived(r.Context(), earlier))
-			}
-			newServer(t, b, io.Discard).ServeHTTP(httptest.NewRecorder(), r)
-			if q, ok := b.asked.(broker.ProvisionRequest); !ok || !q.Received.Equal(want) {
-				t.Errorf("received %v, want %v", q.Received, want)
-			}
-		})
+	for want, ctx := range map[time.Time]context.Context{
+		earlier: osb.WithReceived(t.Context(), earlier), epoch: t.Context(),
+	} {
+		b := creating()
+		newServer(t, b, io.Discard).ServeHTTP(httptest.NewRecorder(), request("PUT", instance, provisionBody).WithContext(ctx))
+		if q, ok := b.asked.(broker.ProvisionRequest); !ok || !q.Received.Equal(want) {
+			t.Errorf("received %v, want %v", q.Received, want)
+		}
 	}
 }
 
 func TestFacade(t *testing.T) {
-	key := lifecycle.Key{Platform: "p", Instance: "a/b", Binding: "c"}
 	op := func(kind lifecycle.Kind, phase lifecycle.Phase) broker.Poll {
-		return broker.Poll{Token: lifecycle.Token{Operation: strings.Repeat("A", 22), Key: key},
-			Operation:  lifecycle.Operation{Kind: kind, Phase: phase, Started: epoch, Settled: epoch, Description: "why"},
-			RetryAfter: time.Second}
+		return broker.Poll{Token: tokenOf(lifecycle.Key{Platform: "p", Instance: "a/b", Binding: "c"}), RetryAfter: time.Second,
+			Operation: lifecycle.Operation{Kind: kind, Phase: phase, Started: epoch, Settled: epoch, Description: "why"}}
 	}
 	cancelled := op(lifecycle.Provision, lifecycle.Failed)
 	cancelled.Operation.Cancelled = true
-	cases := map[string]struct {
-		reason   string
-		poll     broker.Poll
-		status   int
-		state    string
-		location string
+	for name, tc := range map[string]struct {
+		reason          string
+		poll            broker.Poll
+		status          int
+		state, location string
 	}{
 		"Pending": {"FAC-03", op(lifecycle.Bind, lifecycle.InProgress), 202, "Binding",
-			"/operations/" + op("", "").Token.String()},
+			"/operations/" + cancelled.Token.String()},
 		"Succeeded": {"FAC-06", op(lifecycle.Bind, lifecycle.Succeeded), 302, "Succeeded",
 			"/v2/service_instances/a%2Fb/service_bindings/c"},
 		"Deleted":   {"FAC-08: nothing is left to redirect to", op(lifecycle.Unbind, lifecycle.Succeeded), 200, "Deleted", ""},
 		"Failed":    {"FAC-09: a 4xx each time", op(lifecycle.Bind, lifecycle.Failed), 422, "Failed", ""},
 		"Cancelled": {"FAC-11", cancelled, 409, "Cancelled", ""},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := ask(t, &stub{poll: tc.poll}, "GET", "/operations/x", "")
-			if w.Code != tc.status || w.Header().Get("Location") != tc.location {
-				t.Errorf("%s: status %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"),
-					tc.status, tc.location)
-			}
+			expect.Same(t, tc.reason+": status", tc.status, w.Code)
+			expect.Same(t, tc.reason+": Location", tc.location, w.Header().Get("Location"))
 			expect.Same(t, "FAC-14: Cache-Control", "no-store", w.Header().Get("Cache-Control"))
 			status, _ := bodyOf(t, w)["status"].(map[string]any)
-			if status["state"] != tc.state {
-				t.Errorf("state %q, want %q", status["state"], tc.state)
-			}
+			expect.Same[any](t, "state", tc.state, status["state"])
 			conditions, _ := status["conditions"].([]any)
 			if len(conditions) != 1 {
 				t.Fatalf("FAC-04: conditions %v", conditions)
@@ -385,34 +376,29 @@ func TestFacade(t *testing.T) {
 }
 
 func TestCancelIsAnsweredByWhatIsLeftToDo(t *testing.T) {
-	token := func(letter string) lifecycle.Token {
-		return lifecycle.Token{Operation: strings.Repeat(letter, 22), Key: lifecycle.Key{Platform: "p", Instance: "i"}}
-	}
-	cancelled := broker.Poll{Token: token("A"), Operation: lifecycle.Operation{
-		Kind: lifecycle.Provision, Phase: lifecycle.Failed, Settled: epoch, Cancelled: true, Description: "why",
-	}}
-	cases := map[string]struct {
-		reason          string
-		deletion        *broker.Poll
-		err             error
-		status          int
-		state           string
-		location, after string
+	token := tokenOf(lifecycle.Key{Platform: "p", Instance: "i"})
+	deletion := token
+	deletion.Operation = strings.Repeat("B", 22)
+	cancelled := broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.Failed,
+		Settled: epoch, Cancelled: true, Description: "why"}}
+	for name, tc := range map[string]struct {
+		reason                 string
+		deletion               *broker.Poll
+		err                    error
+		status                 int
+		state, location, after string
 	}{
-		"Going": {"FAC-10: something is still being removed", &broker.Poll{Token: token("B"), RetryAfter: time.Second}, nil, 202,
-			"Cancelling", "/operations/" + token("B").String(), "1"},
+		"Going": {"FAC-10: something is still being removed", &broker.Poll{Token: deletion, RetryAfter: time.Second}, nil, 202,
+			"Cancelling", "/operations/" + deletion.String(), "1"},
 		"Gone":     {"FAC-10: nothing is left", nil, nil, 200, "Cancelled", "", ""},
 		"Finished": {"FAC-10: too late", nil, lifecycle.Refuse(lifecycle.Conflict, "m"), 409, "", "", ""},
 		"Unknown":  {"FAC-12", nil, lifecycle.Refuse(lifecycle.NotFound, "m"), 404, "", "", ""},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			b := &stub{poll: cancelled, deletion: tc.deletion, err: tc.err}
-			w := ask(t, b, "DELETE", "/operations/x", "")
-			if w.Code != tc.status || w.Header().Get("Location") != tc.location || w.Header().Get("Retry-After") != tc.after {
-				t.Errorf("%s: %d, Location %q, Retry-After %q; want %d, %q, %q", tc.reason, w.Code, w.Header().Get("Location"),
-					w.Header().Get("Retry-After"), tc.status, tc.location, tc.after)
-			}
+			w := ask(t, &stub{poll: cancelled, deletion: tc.deletion, err: tc.err}, "DELETE", "/operations/x", "")
+			expect.Same(t, tc.reason+": status", tc.status, w.Code)
+			expect.Same(t, tc.reason+": Location", tc.location, w.Header().Get("Location"))
+			expect.Same(t, tc.reason+": Retry-After", tc.after, w.Header().Get("Retry-After"))
 			if status, _ := bodyOf(t, w)["status"].(map[string]any); tc.state != "" && status["state"] != tc.state {
 				t.Errorf("%s: state %q, want %q", tc.reason, status["state"], tc.state)
 			}
@@ -421,7 +407,7 @@ func TestCancelIsAnsweredByWhatIsLeftToDo(t *testing.T) {
 }
 
 func TestRotationIsGated(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason, version, body string
 		status                int
 		want                  broker.BindRequest // of which the ids are compared
@@ -435,14 +421,11 @@ func TestRotationIsGated(t *testing.T) {
 		"Null":   {"INP-07: null is as absent", "2.17", `{"predecessor_binding_id":null}`, 400, broker.BindRequest{}},
 		"Empty":  {"INP-05: no id is empty", "2.17", `{"predecessor_binding_id":""}`, 400, broker.BindRequest{}},
 		"Number": {"INP-05: nor a number", "2.17", `{"predecessor_binding_id":5}`, 400, broker.BindRequest{}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
-			w := ask(t, b, "PUT", "/v2/service_instances/i/service_bindings/b", tc.body, "X-Broker-API-Version", tc.version)
-			if w.Code != tc.status {
-				t.Fatalf("%s: %d %s, want %d", tc.reason, w.Code, w.Body, tc.status)
-			}
+			b := creating()
+			w := ask(t, b, "PUT", binding, tc.body, "X-Broker-API-Version", tc.version)
+			expect.Same(t, tc.reason+": status of "+w.Body.String(), tc.status, w.Code)
 			q, _ := b.asked.(broker.BindRequest)
 			got := broker.BindRequest{Predecessor: q.Predecessor, ServiceID: q.ServiceID, PlanID: q.PlanID}
 			expect.Same(t, tc.reason, tc.want, got)
@@ -456,72 +439,56 @@ func TestGrantsAreShownAsTheVersionKnowsThem(t *testing.T) {
 		Credentials: map[string]any{"password": "x"},
 		VolumeMounts: []grants.VolumeMount{{Driver: "d", ContainerDir: "/data", Mode: "rw", DeviceType: "shared",
 			Device: grants.VolumeDevice{VolumeID: "v", MountConfig: map[string]any{"k": "w"}}}},
-		Endpoints:   []grants.Endpoint{{Host: "h", Ports: []string{"3306"}}},
-		ExpiresAt:   epoch,
-		RenewBefore: epoch.Add(-time.Hour),
+		Endpoints: []grants.Endpoint{{Host: "h", Ports: []string{"3306"}}},
+		ExpiresAt: epoch, RenewBefore: epoch.Add(-time.Hour),
 	}
+	experimental := []any{map[string]any{"container_path": "/data", "mode": "rw",
+		"private": map[string]any{"driver": "d", "group_id": "v", "config": `{"k":"w"}`}}}
 	final := []any{map[string]any{"driver": "d", "container_dir": "/data", "mode": "rw", "device_type": "shared",
 		"device": map[string]any{"volume_id": "v", "mount_config": map[string]any{"k": "w"}}}}
 	endpoints := []any{map[string]any{"host": "h", "ports": []any{"3306"}}}
-	credentials := map[string]any{"password": "x"}
-	cases := map[string]struct {
-		version string
-		want    map[string]any
-	}{
-		"Experimental": {"2.9", map[string]any{"credentials": credentials, "volume_mounts": []any{map[string]any{
-			"container_path": "/data", "mode": "rw",
-			"private": map[string]any{"driver": "d", "group_id": "v", "config": `{"k":"w"}`}}}}},
-		"FinalVolumes": {"2.10", map[string]any{"credentials": credentials, "volume_mounts": final}},
-		"Endpoints":    {"2.15", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints}},
-		"Expiry": {"2.16", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints,
-			"metadata": map[string]any{"expires_at": "2030-01-31T23:59:59.0Z"}}},
-		"Renewal": {"2.17", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints,
-			"metadata": map[string]any{"expires_at": "2030-01-31T23:59:59.0Z", "renew_before": "2030-01-31T22:59:59.0Z"}}},
-	}
-	const path = "/v2/service_instances/i/service_bindings/b"
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			for _, effect := range []broker.Effect{broker.Created, broker.Done} { // BIND-35: also on 200
-				s := newServer(t, &stub{grant: grant, result: broker.Result{Effect: effect}}, io.Discard)
-				w := send(t, s, "PUT", path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Version", tc.version)
-				expect.Same(t, "PUT", tc.want, bodyOf(t, w))
-				w = send(t, s, "GET", path, "", "X-Broker-API-Version", tc.version)
-				expect.Same(t, "GETB-04: GET", tc.want, bodyOf(t, w))
-			}
-		})
+	expiry := map[string]any{"expires_at": "2030-01-31T23:59:59.0Z"}
+	both := map[string]any{"expires_at": "2030-01-31T23:59:59.0Z", "renew_before": "2030-01-31T22:59:59.0Z"}
+	for version, want := range map[string]map[string]any{
+		"2.9":  {"volume_mounts": experimental},
+		"2.10": {"volume_mounts": final},
+		"2.15": {"volume_mounts": final, "endpoints": endpoints},
+		"2.16": {"volume_mounts": final, "endpoints": endpoints, "metadata": expiry},
+		"2.17": {"volume_mounts": final, "endpoints": endpoints, "metadata": both},
+	} {
+		want["credentials"] = map[string]any{"password": "x"}
+		for _, effect := range []broker.Effect{broker.Created, broker.Done} { // BIND-35: also on 200
+			s := newServer(t, &stub{grant: grant, result: broker.Result{Effect: effect}}, io.Discard)
+			w := send(t, s, "PUT", binding, ids, "X-Broker-API-Version", version)
+			expect.Same(t, version+": PUT", want, bodyOf(t, w))
+			w = send(t, s, "GET", binding, "", "X-Broker-API-Version", version)
+			expect.Same(t, version+": GETB-04: GET", want, bodyOf(t, w))
+		}
 	}
 }
 
 func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 	s := newServer(t, &stub{}, io.Discard)
-	old := send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version", "2.16")
-	newest := send(t, s, "GET", "/v2/catalog", "")
-	if strings.Contains(old.Body.String(), "binding_rotatable") || !strings.Contains(newest.Body.String(), "binding_rotatable") {
-		t.Errorf("CAT-25: binding_rotatable is for 2.17 only:\n%s\n%s", old.Body, newest.Body)
+	get := func(headers ...string) *httptest.ResponseRecorder {
+		return send(t, s, "GET", "/v2/catalog", "", headers...)
 	}
-	if strings.Contains(newest.Body.String(), "null") {
-		t.Errorf("CAT-27: null in %s", newest.Body)
-	}
-	if !strings.Contains(newest.Body.String(), `"bindable":false`) {
-		t.Errorf("CAT-02: bindable is left out when false: %s", newest.Body)
-	}
+	old, newest := get("X-Broker-API-Version", "2.16"), get()
+	expect.Never(t, "CAT-25: a catalog of 2.16", old.Body.String(), "binding_rotatable")
+	expect.Never(t, "CAT-27: the catalog", newest.Body.String(), "null")
+	// CAT-02: bindable is not left out when false.
+	expect.Says(t, "CAT-25: a catalog of 2.17", newest.Body.String(), "binding_rotatable", `"bindable":false`)
 	tag := newest.Header().Get("ETag")
 	if tag == "" || tag == old.Header().Get("ETag") {
 		t.Errorf("CAT-30: tags %q and %q", tag, old.Header().Get("ETag"))
 	}
-	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag); w.Code != 304 || w.Body.Len() != 0 {
-		t.Errorf("CAT-30: %d with a body of %d bytes", w.Code, w.Body.Len())
+	for sent, status := range map[string]int{tag: 304, "*": 304, "W/" + tag: 304, `"other", W/"more" , ` + tag: 304,
+		`"other", W/"more"`: 200} {
+		w := get("If-None-Match", sent)
+		expect.Same(t, "CAT-30: status for "+sent, status, w.Code)
+		expect.Same(t, "CAT-30: without a body for "+sent, status == 304, w.Body.Len() == 0)
 	}
-	for _, sent := range []string{"*", "W/" + tag, `"other", W/"more" , ` + tag} {
-		expect.Same(t, fmt.Sprintf("CAT-30: status for %s", sent), 304,
-			send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent).Code)
-	}
-	expect.Same(t, "CAT-30: status for other tags", 200,
-		send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`).Code)
-
 	expect.Same(t, "CAT-30: status for another representation", 200,
-		send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9").Code)
-
+		get("If-None-Match", tag, "X-Broker-API-Version", "2.9").Code)
 }
 
 // CAT-15: a platform that takes a plan without a word for one that is not
@@ -529,78 +496,59 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 	yes, no := true, false
 	s := newServer(t, &stub{}, io.Discard)
-	s = osb.New(osb.Options{Platforms: onePassword{}, Now: s.Now, NewID: s.NewID, Log: s.Log,
-		Offerings: func() []catalog.Offering {
-			return []catalog.Offering{
-				{ID: "a", Bindable: true, Plans: []catalog.Plan{{ID: "silent"}, {ID: "off", Bindable: &no}}},
-				{ID: "b", Plans: []catalog.Plan{{ID: "not"}, {ID: "on", Bindable: &yes}}},
-			}
-		}})
+	s.Offerings = func() []catalog.Offering {
+		return []catalog.Offering{
+			{ID: "a", Bindable: true, Plans: []catalog.Plan{{ID: "silent"}, {ID: "off", Bindable: &no}}},
+			{ID: "b", Plans: []catalog.Plan{{ID: "not"}, {ID: "on", Bindable: &yes}}},
+		}
+	}
 	want := map[string]any{"silent": true, "off": false, "not": false, "on": true}
 	for _, version := range []string{"2.9", "2.17"} {
 		got := map[string]any{}
-		for _, service := range bodyOf(t, send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version",
-			version))["services"].([]any) {
+		body := bodyOf(t, send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version", version))
+		for _, service := range body["services"].([]any) {
 			for _, plan := range service.(map[string]any)["plans"].([]any) {
 				got[plan.(map[string]any)["id"].(string)] = plan.(map[string]any)["bindable"]
 			}
 		}
-		expect.Same(t, fmt.Sprintf("%s: bindable", version), want, got)
+		expect.Same(t, version+": bindable", want, got)
 	}
 }
 
 // Where a GET is answered, a HEAD is, by the same headers and no body (RFC 9110,
 // section 9.3.2).
 func TestHeadIsGetWithoutItsBody(t *testing.T) {
-	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i"}}
-	b := &stub{grant: &provider.Grant{},
-		poll: broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.InProgress},
-			RetryAfter: time.Second}}
-	s := newServer(t, b, io.Discard)
+	token := tokenOf(lifecycle.Key{Platform: "platform-1", Instance: "i"})
+	s := newServer(t, &stub{grant: &provider.Grant{}, poll: broker.Poll{Token: token, RetryAfter: time.Second,
+		Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.InProgress}}}, io.Discard)
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	client := web.Client()
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	ask := func(method, path string, headers []string) (int, http.Header, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, nil)
-		expect.OK(t, err)
-		r.SetBasicAuth("u", "p:w")
-		r.Header.Set("X-Broker-API-Version", "2.17")
+		r := expect.Get(http.NewRequestWithContext(t.Context(), method, web.URL+path, nil))(t)
+		r.Header = request(method, "/", "").Header
 		for i := 0; i+1 < len(headers); i += 2 {
 			r.Header.Set(headers[i], headers[i+1])
 		}
-		a, err := client.Do(r)
-		expect.OK(t, err)
+		a := expect.Get(web.Client().Transport.RoundTrip(r))(t) // which follows no redirect
 		defer a.Body.Close()
-		body, err := io.ReadAll(a.Body)
-		expect.OK(t, err)
 		a.Header.Del("Date")
-		return a.StatusCode, a.Header, string(body)
+		return a.StatusCode, a.Header, string(expect.Get(io.ReadAll(a.Body))(t))
 	}
 	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
-	for _, path := range []string{
-		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation",
-		"/v2/service_instances/i/service_bindings/b", "/v2/service_instances/i/service_bindings/b/last_operation",
-		"/operations/" + token.String(), "/v2/nope", "/v2/service_instances/..",
-	} {
+	for _, path := range []string{"/v2/catalog", instance, instance + "/last_operation", binding, binding + "/last_operation",
+		"/operations/" + token.String(), "/v2/nope", "/v2/service_instances/.."} {
 		for _, headers := range [][]string{nil, {"If-None-Match", tag}, {"Authorization", "x"}, {"X-Broker-API-Version", "3.0"}} {
+			what := fmt.Sprint(path, headers)
 			status, want, _ := ask("GET", path, headers)
 			got, header, body := ask("HEAD", path, headers)
-			if got != status || body != "" {
-				t.Errorf("%s %v: %d %q, want %d without a body", path, headers, got, body, status)
-			}
-			if diff := cmp.Diff(want, header); diff != "" {
-				t.Errorf("%s %v: headers (-GET +HEAD):\n%s", path, headers, diff)
-			}
-			if w := send(t, s, "HEAD", path, "", headers...); w.Body.Len() > 0 {
-				t.Errorf("%s %v: the server wrote %q", path, headers, w.Body)
-			}
+			expect.Same(t, what+": status", status, got)
+			expect.Same(t, what+": body", "", body)
+			expect.Same(t, what+": headers", want, header)
+			expect.Same(t, what+": written by the server", "", send(t, s, "HEAD", path, "", headers...).Body.String())
 		}
 	}
-	if w := send(t, s, "POST", "/v2/catalog", "{}"); w.Header().Get("Allow") != "GET, HEAD" {
-		t.Errorf("Allow %q", w.Header().Get("Allow"))
-	}
+	expect.Same(t, "Allow", "GET, HEAD", send(t, s, "POST", "/v2/catalog", "{}").Header().Get("Allow"))
 }
 
 // CAT-30: a tag is of use to those alone who may keep what it is of. Nothing else
@@ -608,17 +556,17 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 func TestOnlyTheCatalogIsKept(t *testing.T) {
 	s := newServer(t, &stub{grant: &provider.Grant{}}, io.Discard)
 	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
-	for _, headers := range [][]string{nil, {"If-None-Match", tag}} {
-		got := send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control")
-		expect.Same(t, fmt.Sprintf("%v: Cache-Control", headers), "no-cache", got)
+	kept := func(want, path string, headers ...string) {
+		t.Helper()
+		got := send(t, s, "GET", path, "", headers...).Header().Get("Cache-Control")
+		expect.Same(t, fmt.Sprint(path, headers, ": Cache-Control"), want, got)
 	}
-	for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope"} {
-		expect.Same(t, fmt.Sprintf("%s: Cache-Control", path), "no-store",
-			send(t, s, "GET", path, "").Header().Get("Cache-Control"))
+	kept("no-cache", "/v2/catalog")
+	kept("no-cache", "/v2/catalog", "If-None-Match", tag)
+	for _, path := range []string{instance, binding, "/v2/nope"} {
+		kept("no-store", path)
 	}
-	expect.Same(t, "a refusal: Cache-Control", "no-store",
-		send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"))
-
+	kept("no-store", "/v2/catalog", "Authorization", "") // a refusal
 }
 
 // INP-11: what clients and proxies take out of a path is no identifier.
@@ -644,7 +592,7 @@ func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
 	stop()
 	late, end := context.WithTimeout(context.Background(), 0)
 	defer end()
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		ctx  context.Context
 		err  error
 		want bool // an internal error
@@ -653,13 +601,11 @@ func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
 		"HungUpFault":   {stopped, errors.New("the store is down"), true},
 		"CanceledInner": {context.Background(), context.Canceled, true},
 		"Deadline":      {late, context.DeadlineExceeded, true},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			r := request("PUT", "/v2/service_instances/i", provisionBody).WithContext(tc.ctx)
 			w := httptest.NewRecorder()
-			newServer(t, &stub{err: tc.err}, &log).ServeHTTP(w, r)
+			newServer(t, &stub{err: tc.err}, &log).ServeHTTP(w, request("PUT", instance, provisionBody).WithContext(tc.ctx))
 			internal := strings.Contains(log.String(), "internal error") || strings.Contains(log.String(), `"level":"ERROR"`)
 			if internal != tc.want || (w.Code == 500) != tc.want ||
 				!tc.want && !strings.Contains(log.String(), "client went away") {
@@ -672,93 +618,75 @@ func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
 // Each line about a request names what it is about: whose, and which instance
 // and binding, as far as that is known.
 func TestLinesNameTheirSubject(t *testing.T) {
-	token := lifecycle.Token{Operation: strings.Repeat("A", 22),
-		Key: lifecycle.Key{Platform: "platform-1", Instance: "i 1", Binding: "b"}}
-	const all = `"platform":"platform-1","instance":"i 1","binding":"b"`
-	cases := map[string]struct {
+	token := tokenOf(lifecycle.Key{Platform: "platform-1", Instance: "i 1", Binding: "b"})
+	const at, bound = "/v2/service_instances/i%201", "/v2/service_instances/i%201/service_bindings/b"
+	const platform = `"platform":"platform-1"`
+	const all = platform + `,"instance":"i 1","binding":"b"`
+	log := func(b *stub, method, path, body string, headers ...string) string {
+		var log bytes.Buffer
+		send(t, newServer(t, b, &log), method, path, body, headers...)
+		return strings.TrimSpace(log.String())
+	}
+	for name, tc := range map[string]struct {
 		method, path, version string
 		err                   error
 		want                  string
 		lacks                 []string
 	}{
-		"Catalog": {"GET", "/v2/catalog", "2.17", nil, `"platform":"platform-1"`, []string{`"instance":`, `"binding":`}},
-		"Instance": {"GET", "/v2/service_instances/i%201", "2.17", nil, `"platform":"platform-1","instance":"i 1"`,
-			[]string{`"binding":`}},
-		"Binding":        {"GET", "/v2/service_instances/i%201/service_bindings/b", "2.17", nil, all, nil},
-		"Poll":           {"GET", "/v2/service_instances/i%201/service_bindings/b/last_operation", "2.17", nil, all, nil},
-		"InternalError":  {"PUT", "/v2/service_instances/i%201/service_bindings/b", "2.17", errors.New("down"), all, nil},
+		"Catalog":        {"GET", "/v2/catalog", "2.17", nil, platform, []string{`"instance":`, `"binding":`}},
+		"Instance":       {"GET", at, "2.17", nil, platform + `,"instance":"i 1"`, []string{`"binding":`}},
+		"Binding":        {"GET", bound, "2.17", nil, all, nil},
+		"Poll":           {"GET", bound + "/last_operation", "2.17", nil, all, nil},
+		"InternalError":  {"PUT", bound, "2.17", errors.New("down"), all, nil},
 		"Facade":         {"GET", "/operations/" + token.String(), "2.17", nil, all, nil},
 		"Cancel":         {"DELETE", "/operations/" + token.String(), "2.17", nil, all, nil},
-		"UnknownVersion": {"GET", "/v2/service_instances/i%201", "1.0", nil, `"platform":"platform-1"`, []string{`"instance":`}},
-		"UnknownOperation": {"GET", "/operations/nope", "2.17", lifecycle.Refuse(lifecycle.NotFound, "m"),
-			`"platform":"platform-1"`,
+		"UnknownVersion": {"GET", at, "1.0", nil, platform, []string{`"instance":`}},
+		"UnknownOperation": {"GET", "/operations/nope", "2.17", lifecycle.Refuse(lifecycle.NotFound, "m"), platform,
 			[]string{`"instance":`}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
 			b := &stub{err: tc.err, grant: &provider.Grant{}, poll: broker.Poll{Token: token}}
-			send(t, newServer(t, b, &log), tc.method, tc.path, `{"service_id":"s","plan_id":"p"}`,
-				"X-Broker-API-Version", tc.version)
-			for _, line := range strings.Split(strings.TrimSpace(log.String()), "\n") {
-				if !strings.Contains(line, tc.want) {
-					t.Errorf("%s lacks %s", line, tc.want)
-				}
-				for _, part := range tc.lacks {
-					if strings.Contains(line, part) {
-						t.Errorf("%s has %s", line, part)
-					}
-				}
+			for _, line := range strings.Split(log(b, tc.method, tc.path, ids, "X-Broker-API-Version", tc.version), "\n") {
+				expect.Says(t, "a line", line, tc.want)
+				expect.Never(t, "a line", line, tc.lacks...)
 			}
 		})
 	}
-	var log bytes.Buffer
-	send(t, newServer(t, &stub{}, &log), "PUT", "/v2/service_instances/i", strings.Repeat("x", limits.Body+1))
-	if !strings.Contains(log.String(), `"platform":"platform-1"`) {
-		t.Errorf("the line about a body that is too large does not say whose it is: %s", log.String())
-	}
-	log.Reset()
-	send(t, newServer(t, &stub{}, &log), "GET", "/v2/service_instances/canary", "", "Authorization", "")
-	if strings.Contains(log.String(), "canary") {
-		t.Errorf("what nobody knows the sender of was logged: %s", log.String())
-	}
+	expect.Says(t, "the line about a body that is too large", log(&stub{}, "PUT", instance, strings.Repeat("x", limits.Body+1)),
+		platform)
+	expect.Never(t, "the log of a request whose sender is not known",
+		log(&stub{}, "GET", "/v2/service_instances/canary", "", "Authorization", ""), "canary")
 }
 
 // INP-05: what clients send empty because they cannot leave it out is as absent;
 // what names something is not.
 func TestEmptyMembersAreAbsent(t *testing.T) {
-	const instance, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
 	const key = `{"service_id":"s","plan_id":"p","app_guid":"","context":{},"bind_resource":{"app_guid":"","route":""}}`
-	asked := func(app, route string) func(any) bool {
-		return func(got any) bool {
-			q, ok := got.(broker.BindRequest)
-			return ok && q.AppGUID == app && q.Route == route
-		}
-	}
-	cases := map[string]struct {
+	type bound struct{ app, route string }
+	for name, tc := range map[string]struct {
 		reason, method, target, body string
 		status                       int
-		asked                        func(any) bool
+		asked                        *bound
 	}{
-		"ServiceKey": {"neither app nor route", "PUT", binding, key, 201, asked("", "")},
+		"ServiceKey": {"neither app nor route", "PUT", binding, key, 201, &bound{}},
 		"ResourceCounts": {"the other place counts", "PUT", binding,
-			strings.Replace(key, `{"app_guid":""`, `{"app_guid":"a"`, 1), 201,
-			asked("a", "")},
+			strings.Replace(key, `{"app_guid":""`, `{"app_guid":"a"`, 1), 201, &bound{app: "a"}},
 		"Route": {"a route is one", "PUT", binding, strings.Replace(key, `"route":""`, `"route":"r.example.com"`, 1), 201,
-			asked("", "r.example.com")},
+			&bound{route: "r.example.com"}},
 		"AppIsNoString": {"INP-03", "PUT", binding, strings.Replace(key, `"app_guid":""`, `"app_guid":{}`, 1), 400, nil},
 		"FetchInstance": {"GETI-09: hints of a fetch", "GET", instance + "?service_id=&plan_id=", "", 200, nil},
 		"FetchBinding":  {"GETB-04: hints of a fetch", "GET", binding + "?service_id=&plan_id=", "", 200, nil},
 		"Poll":          {"hints of a poll", "GET", instance + "/last_operation?operation=&service_id=&plan_id=", "", 200, nil},
 		"Deprovision":   {"DEPR-05: required", "DELETE", instance + "?service_id=&plan_id=", "", 400, nil},
 		"PlanOfUpdate":  {"it would name the target", "PATCH", instance, `{"service_id":"s","plan_id":""}`, 400, nil},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
+			b := creating()
 			w := ask(t, b, tc.method, tc.target, tc.body)
-			if w.Code != tc.status || tc.asked != nil && !tc.asked(b.asked) {
-				t.Errorf("%s: %d %s, want %d; the broker was asked %+v", tc.reason, w.Code, w.Body, tc.status, b.asked)
+			expect.Same(t, tc.reason+": status of "+w.Body.String(), tc.status, w.Code)
+			if tc.asked != nil {
+				q, _ := b.asked.(broker.BindRequest)
+				expect.Same(t, tc.reason, *tc.asked, bound{q.AppGUID, q.Route}, cmp.AllowUnexported(bound{}))
 			}
 		})
 	}
@@ -772,28 +700,18 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	body := `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp","context":{"x":"` + canary +
 		`"},"parameters":{"password":"` + canary + `"}}`
-	for name, b := range map[string]*stub{
-		"Fine": {grant: &provider.Grant{Credentials: map[string]any{"password": canary}},
-			result: broker.Result{Effect: broker.Created}},
-		"Failing": {err: errors.New("store is down")},
-		"Encoding": {grant: &provider.Grant{Credentials: map[string]any{"password": canary, "bad": func() {}}},
-			result: broker.Result{Effect: broker.Created}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(t, b, &log)
-			for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b",
-				"/v2/nope/" + canary} {
-				for _, method := range []string{"PUT", "PATCH", "GET", "DELETE"} {
-					w := send(t, s, method, path+"?service_id=s&plan_id=p&token="+canary, body,
-						"X-Broker-API-Originating-Identity", "cloudfoundry "+canary)
-					bodyOf(t, w)
-				}
+	fine := creating()
+	fine.grant.Credentials = map[string]any{"password": canary}
+	for _, b := range []*stub{fine, {err: errors.New("store is down")}} {
+		s := newServer(t, b, &log)
+		for _, path := range []string{instance, binding, "/v2/nope/" + canary} {
+			for _, method := range []string{"PUT", "PATCH", "GET", "DELETE"} {
+				bodyOf(t, send(t, s, method, path+"?service_id=s&plan_id=p&token="+canary, body,
+					"X-Broker-API-Originating-Identity", "cloudfoundry "+canary))
 			}
-		})
+		}
 	}
-	if strings.Contains(log.String(), canary) {
-		t.Errorf("the log holds the canary:\n%s", log.String())
-	}
+	expect.Never(t, "the log", log.String(), canary)
 	if log.Len() == 0 {
 		t.Errorf("nothing was logged: the test proves nothing")
 	}
@@ -802,26 +720,21 @@ func TestNothingSecretIsLogged(t *testing.T) {
 // Credentials that JSON cannot hold are an internal error like any other
 // (ERR-12): the client gets the id of the log line, and neither has them.
 func TestWhatCannotBeEncodedIsAnInternalError(t *testing.T) {
-	const canary, path = "canary-77e0", "/v2/service_instances/i/service_bindings/b"
-	for name, credentials := range map[string]map[string]any{
-		"Function":  {"password": canary, "bad": func() {}},
-		"NotNumber": {"password": canary, "bad": math.NaN()},
-		"Quoting":   {"password": json.RawMessage(canary)},
-		"Itself":    {"password": canary, "bad": failsToMarshal(canary)},
+	const canary = "canary-77e0"
+	for name, bad := range map[string]any{
+		"Function": func() {}, "NotNumber": math.NaN(), "Quoting": json.RawMessage(canary), "Itself": failsToMarshal(canary),
 	} {
 		for _, method := range []string{"PUT", "GET"} {
 			t.Run(name+method, func(t *testing.T) {
 				var log bytes.Buffer
-				b := &stub{grant: &provider.Grant{Credentials: credentials}, result: broker.Result{Effect: broker.Created}}
-				w := send(t, newServer(t, b, &log), method, path, `{"service_id":"s","plan_id":"p"}`,
-					"X-Broker-API-Request-Identity", "r-1")
-				if diff := cmp.Diff(map[string]any{"description": internalAnswer}, bodyOf(t, w)); w.Code != 500 || diff != "" {
-					t.Errorf("%d, body (-want +got):\n%s", w.Code, diff)
-				}
+				b := creating()
+				b.grant.Credentials = map[string]any{"password": canary, "bad": bad}
+				w := send(t, newServer(t, b, &log), method, binding, ids, "X-Broker-API-Request-Identity", "r-1")
+				expect.Same(t, "status", 500, w.Code)
+				expect.Same(t, "body", map[string]any{"description": internalAnswer}, bodyOf(t, w))
 				expect.Same(t, "RID-01: the request identity", "r-1", w.Header().Get("X-Broker-API-Request-Identity"))
-				if strings.Contains(w.Body.String()+log.String(), canary) || !strings.Contains(log.String(), "error-id-1") {
-					t.Errorf("answered %s, logged %s", w.Body, log.String())
-				}
+				expect.Never(t, "answer and log", w.Body.String()+log.String(), canary)
+				expect.Says(t, "the log", log.String(), "error-id-1")
 			})
 		}
 	}
@@ -832,18 +745,16 @@ type failsToMarshal string
 func (f failsToMarshal) MarshalJSON() ([]byte, error) { return nil, errors.New(string(f)) }
 
 func TestRequestIdentity(t *testing.T) {
-	cases := map[string]struct{ reason, sent, want string }{
+	for name, tc := range map[string]struct{ reason, sent, want string }{
 		"Echoed":  {"RID-01", "e26cee84-6b38-4456-b34e-d1a9f002c956", "e26cee84-6b38-4456-b34e-d1a9f002c956"},
 		"Absent":  {"RID-03: nothing is invented", "", ""},
 		"TooLong": {"RID-04", strings.Repeat("x", 8<<10), ""},
 		"Hostile": {"RID-04", "a\tb\x7f", ""},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			for _, path := range []string{"/v2/catalog", "/v2/nope", "/v2/service_instances/i"} {
+			for _, path := range []string{"/v2/catalog", "/v2/nope", instance} {
 				w := ask(t, &stub{}, "GET", path, "", "X-Broker-API-Request-Identity", tc.sent)
-				expect.Same(t, fmt.Sprintf("%s: %s echoed", tc.reason, path), tc.want,
-					w.Header().Get("X-Broker-API-Request-Identity"))
+				expect.Same(t, tc.reason+": echoed by "+path, tc.want, w.Header().Get("X-Broker-API-Request-Identity"))
 			}
 		})
 	}
@@ -851,7 +762,7 @@ func TestRequestIdentity(t *testing.T) {
 
 // An originating identity that is no object is not kept.
 func TestOriginatingIdentity(t *testing.T) {
-	cases := map[string]struct{ reason, json, want string }{
+	for name, tc := range map[string]struct{ reason, json, want string }{
 		"Object":      {"OID-02", `{"user_id":"u"}`, `{"user_id":"u"}`},
 		"SpaceAround": {"OID-02: it stays as it came", " \n{\"user_id\":\"u\"}\t", " \n{\"user_id\":\"u\"}\t"},
 		"Empty":       {"OID-02", `{}`, `{}`},
@@ -861,54 +772,42 @@ func TestOriginatingIdentity(t *testing.T) {
 		"Unfinished":  {"OID-03", `{"user_id":`, ""},
 		"Two":         {"OID-03", `{}{}`, ""},
 		"Nothing":     {"OID-03", ``, ""},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			b := &stub{result: broker.Result{Effect: broker.Created}}
-			w := ask(t, b, "PUT", "/v2/service_instances/i", provisionBody,
+			b := creating()
+			w := ask(t, b, "PUT", instance, provisionBody,
 				"X-Broker-API-Originating-Identity", "cloudfoundry "+base64.StdEncoding.EncodeToString([]byte(tc.json)))
-			if w.Code != http.StatusCreated {
-				t.Fatalf("%s: status %d: %s", tc.reason, w.Code, w.Body)
-			}
-			expect.Same(t, fmt.Sprintf("%s: kept", tc.reason), tc.want, string(b.asked.(broker.ProvisionRequest).Identity))
+			expect.Same(t, tc.reason+": status of "+w.Body.String(), http.StatusCreated, w.Code)
+			q, _ := b.asked.(broker.ProvisionRequest)
+			expect.Same(t, tc.reason+": kept", tc.want, string(q.Identity))
 		})
 	}
 }
 
 func TestPlacement(t *testing.T) {
-	cases := map[string]struct {
+	with := func(members string) string { return strings.TrimSuffix(ids, "}") + "," + members + "}" }
+	for name, tc := range map[string]struct {
 		reason, version, body string
 		status                int
 		org                   string
 	}{
-		"OldContextOnly": {"PROV-16", "2.9",
-			`{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 201, "o"},
-		"OldOtherContext": {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"platform":"kubernetes"}}`, 201, ""},
+		"OldContextOnly":  {"PROV-16", "2.9", with(`"context":{"organization_guid":"o","space_guid":"x"}`), 201, "o"},
+		"OldOtherContext": {"PROV-16", "2.9", with(`"context":{"platform":"kubernetes"}`), 201, ""},
 		"OldGuids":        {"PROV-16", "2.9", provisionBody, 201, "o"},
-		"OldNeither":      {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p"}`, 400, ""},
-		"NewContextOnly": {"PROV-15", "2.10",
-			`{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 400, ""},
-		"NewGuids": {"PROV-15", "2.10", provisionBody, 201, "o"},
-		"EmptyGuid": {"INP-04", "2.9",
-			`{"service_id":"s","plan_id":"p","organization_guid":"","space_guid":"x","context":{}}`, 400, ""},
-		"ContextIsNull": {"INP-07", "2.12",
-			`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":null,` +
-				`"parameters":null,"maintenance_info":null}`,
-			201, "o"},
-		"ContextIsString": {"INP-03", "2.12",
-			`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":"x"}`, 400,
-			""},
-		"OtherCaseIsOther": {"INP-06: names are exact", "2.12",
-			`{"Service_ID":"s","plan_id":"p","organization_guid":"o","space_guid":"x"}`,
+		"OldNeither":      {"PROV-16", "2.9", ids, 400, ""},
+		"NewContextOnly":  {"PROV-15", "2.10", with(`"context":{"organization_guid":"o","space_guid":"x"}`), 400, ""},
+		"NewGuids":        {"PROV-15", "2.10", provisionBody, 201, "o"},
+		"EmptyGuid":       {"INP-04", "2.9", with(`"organization_guid":"","space_guid":"x","context":{}`), 400, ""},
+		"ContextIsNull": {"INP-07", "2.12", with(`"organization_guid":"o","space_guid":"x","context":null,"parameters":null,` +
+			`"maintenance_info":null`), 201, "o"},
+		"ContextIsString": {"INP-03", "2.12", with(`"organization_guid":"o","space_guid":"x","context":"x"`), 400, ""},
+		"OtherCaseIsOther": {"INP-06: names are exact", "2.12", strings.Replace(provisionBody, "service_id", "Service_ID", 1),
 			400, ""},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			b := &stub{result: broker.Result{Effect: broker.Created}}
-			w := ask(t, b, "PUT", "/v2/service_instances/i", tc.body, "X-Broker-API-Version", tc.version)
-			if w.Code != tc.status {
-				t.Fatalf("%s: status %d, want %d: %s", tc.reason, w.Code, tc.status, w.Body)
-			}
+			b := creating()
+			w := ask(t, b, "PUT", instance, tc.body, "X-Broker-API-Version", tc.version)
+			expect.Same(t, tc.reason+": status of "+w.Body.String(), tc.status, w.Code)
 			if q, ok := b.asked.(broker.ProvisionRequest); ok && q.OrganizationGUID != tc.org {
 				t.Errorf("%s: organization %q, want %q", tc.reason, q.OrganizationGUID, tc.org)
 			}
@@ -918,20 +817,16 @@ func TestPlacement(t *testing.T) {
 
 // Every request is answered by a JSON object, and none by an internal error.
 func FuzzServer(f *testing.F) {
-	for _, path := range []string{
-		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation?operation=x",
-		"/v2/service_instances/i/service_bindings/b", "/v2/service_instances/i/service_bindings/b/last_operation",
-		"/operations/x", "//v2/catalog", "/v2/service_instances/%2e%2e/", "/v2/service_instances/a%2Fb?accepts_incomplete=banana",
-	} {
+	for _, path := range []string{"/v2/catalog", instance, instance + "/last_operation?operation=x", binding,
+		binding + "/last_operation", "/operations/x", "//v2/catalog", "/v2/service_instances/%2e%2e/",
+		"/v2/service_instances/a%2Fb?accepts_incomplete=banana"} {
 		for _, method := range []string{"GET", "PUT", "PATCH", "DELETE", "HEAD", "POST"} {
 			f.Add(method, path, "2.17", provisionBody)
 			f.Add(method, path, "2.9", `{"parameters":[],"bind_resource":{"app_guid":1},"maintenance_info":{}}`)
 		}
 	}
-	results := []*stub{
-		{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}},
-		{result: broker.Result{Effect: broker.Accepted}, grant: &provider.Grant{},
-			poll: broker.Poll{Operation: lifecycle.Operation{Kind: lifecycle.Bind, Phase: lifecycle.InProgress}}},
+	results := []*stub{creating(), {result: broker.Result{Effect: broker.Accepted}, grant: &provider.Grant{},
+		poll: broker.Poll{Operation: lifecycle.Operation{Kind: lifecycle.Bind, Phase: lifecycle.InProgress}}},
 		{err: lifecycle.RefuseConcurrent()},
 	}
 	f.Fuzz(func(t *testing.T, method, target, version, body string) {
@@ -960,8 +855,8 @@ func FuzzServer(f *testing.F) {
 // FAC-05: a creation that runs says when it is likely to be done, and how it is
 // cancelled; what cannot be cancelled does not say how.
 func TestPendingStatusHints(t *testing.T) {
-	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "a/b"}}
-	cases := map[string]struct {
+	token := tokenOf(lifecycle.Key{Platform: "platform-1", Instance: "a/b"})
+	for name, tc := range map[string]struct {
 		kind     lifecycle.Kind
 		started  time.Time
 		expected time.Duration
@@ -973,17 +868,14 @@ func TestPendingStatusHints(t *testing.T) {
 		"Update":    {lifecycle.Update, epoch, time.Second, "2030-02-01T00:00:00Z", false},
 		"Unbind":    {lifecycle.Unbind, epoch, 0, "", false},
 		"Late":      {lifecycle.Provision, epoch.Add(-time.Hour), time.Minute, "", true},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			poll := broker.Poll{Token: token,
-				Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress, Started: tc.started,
-					Expected: tc.expected}}
+			poll := broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress,
+				Started: tc.started, Expected: tc.expected}}
 			w := ask(t, &stub{poll: poll}, "GET", "/operations/"+url.PathEscape(token.String()), "")
 			body := bodyOf(t, w)
-			if got, _ := body["estimatedCompletionTime"].(string); got != tc.estimate {
-				t.Errorf("estimate %q, want %q", got, tc.estimate)
-			}
+			estimate, _ := body["estimatedCompletionTime"].(string)
+			expect.Same(t, "estimate", tc.estimate, estimate)
 			links, _ := body["links"].(map[string]any)
 			if (links != nil) != tc.links {
 				t.Fatalf("links %v", links)
@@ -992,21 +884,11 @@ func TestPendingStatusHints(t *testing.T) {
 				return
 			}
 			cancel, _ := links["cancel"].(map[string]any)
-			reference, err := url.Parse(cancel["href"].(string))
-			expect.OK(t, err)
-			at, _ := url.Parse("https://api.example.com/stage" + w.Header().Get("Location"))
-			if to := at.ResolveReference(reference).String(); to != at.String() || cancel["method"] != "DELETE" {
-				t.Errorf("cancelled by %v of %s, not of %s", cancel["method"], to, at)
-			}
+			reference := expect.Get(url.Parse(cancel["href"].(string)))(t)
+			at := expect.Get(url.Parse("https://api.example.com/stage" + w.Header().Get("Location")))(t)
+			expect.Same(t, "is cancelled at", at.String(), at.ResolveReference(reference).String())
+			expect.Same[any](t, "is cancelled by", "DELETE", cancel["method"])
 		})
-	}
-}
-
-// CONC-04: whoever met another request is told when to try again.
-func TestConcurrencySaysWhen(t *testing.T) {
-	w := ask(t, &stub{err: lifecycle.RefuseConcurrent()}, "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`)
-	if w.Code != 422 || w.Header().Get("Retry-After") != "5" {
-		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
 }
 
@@ -1014,19 +896,16 @@ func TestConcurrencySaysWhen(t *testing.T) {
 // where the operation is kept.
 func TestRequestIdentityIsKept(t *testing.T) {
 	var log bytes.Buffer
-	b := &stub{result: broker.Result{Effect: broker.Created}}
-	send(t, newServer(t, b, &log), "PUT", "/v2/service_instances/i", provisionBody, "X-Broker-API-Request-Identity", "request-7")
-	if q, ok := b.asked.(broker.ProvisionRequest); !ok || q.Asker.Request != "request-7" ||
-		!strings.Contains(log.String(), `"request_identity":"request-7"`) {
-		t.Errorf("asked %+v, log %s", b.asked, log.String())
-	}
+	b := creating()
+	send(t, newServer(t, b, &log), "PUT", instance, provisionBody, "X-Broker-API-Request-Identity", "request-7")
+	q, _ := b.asked.(broker.ProvisionRequest)
+	expect.Same(t, "the broker is told", "request-7", q.Asker.Request)
+	expect.Says(t, "the log", log.String(), `"request_identity":"request-7"`)
 	// Each line also names the operation that it is about.
-	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i"}}
+	token := tokenOf(lifecycle.Key{Platform: "platform-1", Instance: "i"})
 	log.Reset()
-	send(t, newServer(t, &stub{poll: broker.Poll{Token: token}}, &log), "GET", "/v2/service_instances/i/last_operation", "")
-	if !strings.Contains(log.String(), `"operation":"`+token.String()+`"`) {
-		t.Errorf("log %s", log.String())
-	}
+	send(t, newServer(t, &stub{poll: broker.Poll{Token: token}}, &log), "GET", instance+"/last_operation", "")
+	expect.Says(t, "the log", log.String(), `"operation":"`+token.String()+`"`)
 }
 
 // Where an instance's dashboard is stands in answers of every version to a
@@ -1048,8 +927,7 @@ func TestDashboardURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: tc.effect, DashboardURL: where}}
-			w := ask(t, b, tc.method, "/v2/service_instances/i?accepts_incomplete=true",
-				`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp"}`, "X-Broker-API-Version", tc.version)
+			w := ask(t, b, tc.method, instance+"?accepts_incomplete=true", provisionBody, "X-Broker-API-Version", tc.version)
 			if got := bodyOf(t, w)["dashboard_url"]; got != tc.want {
 				t.Errorf("%d %s, want the dashboard %v", w.Code, w.Body, tc.want)
 			}
