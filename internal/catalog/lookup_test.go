@@ -2,33 +2,29 @@ package catalog_test
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/test/catalogtest"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-func TestLookups(t *testing.T) {
-	c, err := load(map[string]string{
-		"a/offering.yaml": sound,
-		"b/offering.yaml": "{id: offering-2, name: two, description: d, provider: demo, bindable: false, plans: [{id: plan-3, " +
-			"name: small, " +
-			"description: d}]}",
-	})
-	expect.OK(t, err)
+// The tests of the catalog and of its compiler share these.
+const sound = catalogtest.Sound
 
+var spoil, load = catalogtest.Spoil, catalogtest.Load
+
+func TestLookups(t *testing.T) {
+	c := expect.Get(load(map[string]string{"a/offering.yaml": sound, "b/offering.yaml": "{id: offering-2, name: two, " +
+		"description: d, provider: demo, bindable: false, plans: [{id: plan-3, name: small, description: d}]}"}))(t)
 	type found struct {
-		Offering string
-		Plan     string
-		OK       bool
+		Offering, Plan string
+		OK             bool
 	}
-	cases := map[string]struct {
-		reason  string
-		service string
-		plan    string
-		want    found
+	for name, tc := range map[string]struct {
+		reason, service, plan string
+		want                  found
 	}{
 		"Found":          {"A plan of its offering is found.", "offering-1", "plan-2", found{"one", "large", true}},
 		"OtherOffering":  {"PROV-14: a plan of another offering is not found.", "offering-2", "plan-2", found{}},
@@ -36,21 +32,18 @@ func TestLookups(t *testing.T) {
 		"UnknownService": {"PROV-14: nor a plan of an unknown offering.", "offering-9", "plan-1", found{}},
 		"CaseMatters":    {"CAT-06: ids are compared as they are.", "offering-1", "Plan-1", found{}},
 		"Swapped":        {"An id of one kind is none of the other.", "plan-1", "offering-1", found{}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			o, p, ok := c.Plan(tc.service, tc.plan)
-			expect.Same(t, fmt.Sprintf("%s\nPlan(%q, %q)", tc.reason, tc.service, tc.plan), tc.want, found{o.Name, p.Name, ok})
+			expect.Same(t, tc.reason, tc.want, found{o.Name, p.Name, ok})
 		})
 	}
-
 	if o, ok := c.Offering("offering-2"); !ok || o.Name != "two" {
 		t.Errorf("Offering(offering-2): want two, got %q, %t", o.Name, ok)
 	}
 	if _, ok := c.Offering("plan-1"); ok {
 		t.Error("Offering(plan-1): want none")
 	}
-
 	offerings := c.Offerings()
 	offerings[0].Name = "changed"
 	expect.Same(t, "Offerings(): a caller's change must not reach the catalog", "one", c.Offerings()[0].Name)
@@ -58,7 +51,7 @@ func TestLookups(t *testing.T) {
 
 func TestPlanOverridesOffering(t *testing.T) {
 	yes, no := true, false
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason   string
 		offering bool
 		plan     *bool
@@ -68,14 +61,11 @@ func TestPlanOverridesOffering(t *testing.T) {
 		"InheritedNot": {"Also where the offering says no.", false, nil, false},
 		"SwitchedOff":  {"CAT-14, CAT-15: the plan's no overrides.", true, &no, false},
 		"SwitchedOn":   {"CAT-14, CAT-15: so does its yes.", false, &yes, true},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			o := catalog.Offering{Bindable: tc.offering, PlanUpdateable: tc.offering}
-			expect.Same(t, fmt.Sprintf("%s\nPlanBindable(...)", tc.reason), tc.want,
-				o.PlanBindable(catalog.Plan{Bindable: tc.plan}))
-			expect.Same(t, fmt.Sprintf("%s\nPlanIsUpdateable(...)", tc.reason), tc.want,
-				o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}))
+			expect.Same(t, tc.reason+"\nPlanBindable", tc.want, o.PlanBindable(catalog.Plan{Bindable: tc.plan}))
+			expect.Same(t, tc.reason+"\nPlanIsUpdateable", tc.want, o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}))
 		})
 	}
 }
@@ -83,16 +73,12 @@ func TestPlanOverridesOffering(t *testing.T) {
 // A compiled catalog is refused whole if it is of another version or damaged,
 // before any request depends on it; the same offerings give the same bytes.
 func TestOpen(t *testing.T) {
-	c, err := load(map[string]string{"a/offering.yaml": sound})
-	expect.OK(t, err)
-	compiled, err := catalog.Encode(c.Offerings(), nil)
-	expect.OK(t, err)
-	opened, err := catalog.Open(compiled)
-	expect.OK(t, err)
+	c := expect.Get(load(map[string]string{"a/offering.yaml": sound}))(t)
+	compiled := expect.Get(catalog.Encode(c.Offerings(), nil))(t)
+	opened := expect.Get(catalog.Open(compiled))(t)
 	if again, err := catalog.Encode(opened.Offerings(), nil); err != nil || !bytes.Equal(again, compiled) {
 		t.Errorf("it changes when it is read and written: %v\n%s\n%s", err, compiled, again)
 	}
-
 	for about, damaged := range map[string][]byte{
 		"version": bytes.Replace(compiled, []byte("catalog 1"), []byte("catalog 2"), 1),
 		"damaged": bytes.Replace(compiled, []byte("The small one"), []byte("The smell one"), 1),
@@ -123,11 +109,10 @@ func TestView(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	cases := map[string]struct {
-		reason  string
-		names   []string
-		want    string
-		unknown string
+	for name, tc := range map[string]struct {
+		reason        string
+		names         []string
+		want, unknown string
 	}{
 		"Offering": {"an offering is all of its plans", []string{"first"}, "first/a first/b", ""},
 		"Plan":     {"a plan is itself", []string{"first/b"}, "first/b", ""},
@@ -135,8 +120,7 @@ func TestView(t *testing.T) {
 		"Unknown": {"what is not there is said, and the rest holds", []string{"third", "first/c", "second"},
 			"second/a", "third, first/c"},
 		"Nothing": {"nothing is not everything", []string{"third"}, "", "third"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			v, err := catalog.NewView(offerings, tc.names)
 			expect.Same(t, tc.reason, tc.want, named(v))

@@ -25,9 +25,7 @@ const (
 // draft and its braces, for provision, update and bind.
 func with(t testing.TB, draft, schema string) *catalog.Catalog {
 	t.Helper()
-	c, err := load(map[string]string{"a/offering.yaml": offeringWith(draft, schema)})
-	expect.OK(t, err)
-	return c
+	return expect.Get(load(map[string]string{"a/offering.yaml": offeringWith(draft, schema)}))(t)
 }
 
 // offeringWith is JSON, which is YAML too.
@@ -61,166 +59,147 @@ func violationsOf(t *testing.T, err error) []broken {
 }
 
 type checkTest struct {
-	reason string
-	draft  string
-	schema string
-	params string
-	want   []broken
+	reason, draft, schema, params string
+	want                          []broken
 }
+
+func by04(reason, schema, params string, want ...broken) checkTest {
+	return checkTest{reason, draft04, schema, params, want}
+}
+func by07(reason, schema, params string, want ...broken) checkTest {
+	return checkTest{reason, draft07, schema, params, want}
+}
+func by20(reason, schema, params string, want ...broken) checkTest {
+	return checkTest{reason, draft20, schema, params, want}
+}
+
+// a is a schema of the member a alone.
+func a(schema string) string { return `"properties": {"a": ` + schema + `}` }
 
 // Absent parameters are {}, and parameters that are no JSON object are refused.
 func inputTests() map[string]checkTest {
 	return map[string]checkTest{
-		"Absent": {"INP-07: absent parameters are {}.", draft04, ``, "", nil},
-		"Null":   {"INP-07: null is absent.", draft04, ``, " null\n", nil},
-		"AbsentLacks": {"Absent parameters lack what is required.", draft04, `"required": ["a"]`, "",
-			[]broken{{"/a", "is required"}}},
-		"NotJSON": {"INP-01: what is not JSON is refused without a word of it.", draft04, ``, `{"a": canary}`,
-			[]broken{{"", "must be a JSON object"}}},
-		"Trailing":    {"INP-01: nothing follows the object.", draft04, ``, `{} {}`, []broken{{"", "must be a JSON object"}}},
-		"NotAnObject": {"INP-03: parameters are an object.", draft04, ``, `["x"]`, []broken{{"", "must be a JSON object"}}},
-		"NotUTF8": {"INP-17: invalid UTF-8 is refused.", draft04, ``, "{\"a\":\"\xff\"}",
-			[]broken{{"", "must be text in UTF-8"}}},
-		"TooLarge": {"Parameters are stored with a record that has a limit.", draft04, ``,
-			`{"a":"` + strings.Repeat("x", limits.Parameters) + `"}`, []broken{{"", "must be at most 65536 bytes of JSON"}}},
-		"LargestAllowed": {"The limit itself is allowed.", draft04, ``,
-			`{"a":"` + strings.Repeat("x", limits.Parameters-8) + `"}`, nil},
-		"NumberTooExtreme": {"INP-15: a number that takes a million digits is refused, not computed.", draft04,
-			`"properties": {"a": {"minimum": 1}}`,
-			`{"a":[{"b":1e1000000000}]}`, []broken{{"", "must hold only numbers with exponents from -1000 to 1000"}}},
-		"NumberBeyondFloat": {"INP-15: numbers beyond a float are compared all the same.", draft04,
-			`"properties": {"a": {"maximum": 1e308}}`,
-			`{"a":1e400}`, []broken{{"/a", "must be at most 1" + strings.Repeat("0", 308)}}},
-		"NumberKeepsDigits": {"INP-15: digits beyond a float's precision count.", draft04,
-			`"properties": {"a": {"maximum": 123456789012345678901234567890}}`,
-			`{"a":123456789012345678901234567891}`, []broken{{"/a", "must be at most 123456789012345678901234567890"}}},
-		"NestedDeeply": {"INP-15: deep nesting is refused or accepted, never a crash.", draft04, ``,
-			`{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, []broken{{"", "must be a JSON object"}}},
+		"Absent":      by04("INP-07: absent parameters are {}.", ``, ""),
+		"Null":        by04("INP-07: null is absent.", ``, " null\n"),
+		"AbsentLacks": by04("Absent parameters lack what is required.", `"required": ["a"]`, "", broken{"/a", "is required"}),
+		"NotJSON": by04("INP-01: what is not JSON is refused without a word of it.", ``, `{"a": canary}`,
+			broken{"", "must be a JSON object"}),
+		"Trailing":    by04("INP-01: nothing follows the object.", ``, `{} {}`, broken{"", "must be a JSON object"}),
+		"NotAnObject": by04("INP-03: parameters are an object.", ``, `["x"]`, broken{"", "must be a JSON object"}),
+		"NotUTF8":     by04("INP-17: invalid UTF-8 is refused.", ``, "{\"a\":\"\xff\"}", broken{"", "must be text in UTF-8"}),
+		"TooLarge": by04("Parameters are stored with a record that has a limit.", ``,
+			`{"a":"`+strings.Repeat("x", limits.Parameters)+`"}`, broken{"", "must be at most 65536 bytes of JSON"}),
+		"LargestAllowed": by04("The limit itself is allowed.", ``, `{"a":"`+strings.Repeat("x", limits.Parameters-8)+`"}`),
+		"NumberTooExtreme": by04("INP-15: a number that takes a million digits is refused, not computed.", a(`{"minimum": 1}`),
+			`{"a":[{"b":1e1000000000}]}`, broken{"", "must hold only numbers with exponents from -1000 to 1000"}),
+		"NumberBeyondFloat": by04("INP-15: numbers beyond a float are compared all the same.", a(`{"maximum": 1e308}`),
+			`{"a":1e400}`, broken{"/a", "must be at most 1" + strings.Repeat("0", 308)}),
+		"NumberKeepsDigits": by04("INP-15: digits beyond a float's precision count.",
+			a(`{"maximum": 123456789012345678901234567890}`), `{"a":123456789012345678901234567891}`,
+			broken{"/a", "must be at most 123456789012345678901234567890"}),
+		"NestedDeeply": by04("INP-15: deep nesting is refused or accepted, never a crash.", ``,
+			`{"a":`+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)+`}`, broken{"", "must be a JSON object"}),
 	}
 }
 
 // Each keyword of a schema is judged and told.
 func schemaTests() map[string]checkTest {
 	return map[string]checkTest{
-		"Type": {"The type is told.", draft04, `"properties": {"a": {"type": "integer"}}`, `{"a":"x"}`,
-			[]broken{{"/a", "must be an integer"}}},
-		"Types": {"All types are told, in a stable order.", draft04,
-			`"properties": {"a": {"type": ["string", "null"]}}`, `{"a":1}`,
-			[]broken{{"/a", "must be a string or null"}}},
-		"Integer": {"An integer may be written as 2.0.", draft04, `"properties": {"a": {"type": "integer"}}`, `{"a":2.0}`, nil},
-		"Enum": {"The allowed values are told as JSON.", draft04,
-			`"properties": {"a": {"enum": ["s", 2, true, null]}}`, `{"a":"x"}`,
-			[]broken{{"/a", `must be one of "s", 2, true, null`}}},
-		"Const": {"So is a single one, with its digits.", draft07, `"properties": {"a": {"const": {"b": 1.50}}}`, `{"a":"x"}`,
-			[]broken{{"/a", `must be {"b":1.50}`}}},
-		"Format": {"The format is told by its name.", draft07, `"properties": {"a": {"format": "ipv4"}}`, `{"a":"x"}`,
-			[]broken{{"/a", `must have the format "ipv4"`}}},
-		"Pattern": {"The pattern is told as the schema has it.", draft04,
-			`"properties": {"a": {"pattern": "^[a-z]+$"}}`, `{"a":"X"}`,
-			[]broken{{"/a", `must match the pattern "^[a-z]+$"`}}},
-		"Length": {"Lengths count characters.", draft04,
-			`"properties": {"a": {"minLength": 2}, "b": {"maxLength": 1}}`, `{"a":"x","b":"xx"}`,
-			[]broken{{"/a", "must have at least 2 characters"}, {"/b", "must have at most 1 character"}}},
-		"Required": {"Each missing member is told by itself.", draft04,
-			`"properties": {"a": {"required": ["y", "x"]}}`, `{"a":{}}`,
-			[]broken{{"/a/x", "is required"}, {"/a/y", "is required"}}},
-		"Dependency": {"What makes a member necessary is told.", draft04, `"dependencies": {"a": ["b"]}`, `{"a":1}`,
-			[]broken{{"/b", `is required where "a" is given`}}},
-		"DependentRequired": {"Also in the words of later drafts.", draft20, `"dependentRequired": {"a": ["b"]}`, `{"a":1}`,
-			[]broken{{"/b", `is required where "a" is given`}}},
-		"DependentSchemas": {"A dependent schema is told by what it asks.", draft20,
-			`"dependentSchemas": {"a": {"required": ["b"]}}`,
-			`{"a":1}`, []broken{{"/b", "is required"}}},
-		"Additional": {"The allowed names are told, and the one that was perhaps meant; the user's own is not.", draft04,
+		"Type": by04("The type is told.", a(`{"type": "integer"}`), `{"a":"x"}`, broken{"/a", "must be an integer"}),
+		"Types": by04("All types are told, in a stable order.", a(`{"type": ["string", "null"]}`), `{"a":1}`,
+			broken{"/a", "must be a string or null"}),
+		"Integer": by04("An integer may be written as 2.0.", a(`{"type": "integer"}`), `{"a":2.0}`),
+		"Enum": by04("The allowed values are told as JSON.", a(`{"enum": ["s", 2, true, null]}`), `{"a":"x"}`,
+			broken{"/a", `must be one of "s", 2, true, null`}),
+		"Const": by07("So is a single one, with its digits.", a(`{"const": {"b": 1.50}}`), `{"a":"x"}`,
+			broken{"/a", `must be {"b":1.50}`}),
+		"Format": by07("The format is told by its name.", a(`{"format": "ipv4"}`), `{"a":"x"}`,
+			broken{"/a", `must have the format "ipv4"`}),
+		"Pattern": by04("The pattern is told as the schema has it.", a(`{"pattern": "^[a-z]+$"}`), `{"a":"X"}`,
+			broken{"/a", `must match the pattern "^[a-z]+$"`}),
+		"Length": by04("Lengths count characters.", `"properties": {"a": {"minLength": 2}, "b": {"maxLength": 1}}`,
+			`{"a":"x","b":"xx"}`, broken{"/a", "must have at least 2 characters"}, broken{"/b", "must have at most 1 character"}),
+		"Required": by04("Each missing member is told by itself.", a(`{"required": ["y", "x"]}`), `{"a":{}}`,
+			broken{"/a/x", "is required"}, broken{"/a/y", "is required"}),
+		"Dependency": by04("What makes a member necessary is told.", `"dependencies": {"a": ["b"]}`, `{"a":1}`,
+			broken{"/b", `is required where "a" is given`}),
+		"DependentRequired": by20("Also in the words of later drafts.", `"dependentRequired": {"a": ["b"]}`, `{"a":1}`,
+			broken{"/b", `is required where "a" is given`}),
+		"DependentSchemas": by20("A dependent schema is told by what it asks.", `"dependentSchemas": {"a": {"required": ["b"]}}`,
+			`{"a":1}`, broken{"/b", "is required"}),
+		"Additional": by04("The allowed names are told, and the one that was perhaps meant; the user's own is not.",
 			`"properties": {"size": {}, "name": {}}, "patternProperties": {"^x-": {}}, "additionalProperties": false`,
 			`{"sizes":1, "other":2}`,
-			[]broken{{"", `must have no members but "name", "size", names that match "^x-" (2 not known; ` +
-				`did you mean "size"?)`}}},
-		"AdditionalNone": {"An object without declared members allows none.", draft04,
-			`"properties": {"a": {"additionalProperties": false}}`,
-			`{"a":{"b":1}}`, []broken{{"/a", `must have no members (1 not known)`}}},
-		"AdditionalType": {"A name that the schema does not declare is shown as *.", draft04,
-			`"properties": {"a": {"additionalProperties": {"type": "string"}}}`, `{"a":{"b":1}}`,
-			[]broken{{"/a/*", `must be a string`}}},
-		"Unevaluated": {"Also where the names come from several schemas.", draft20,
+			broken{"", `must have no members but "name", "size", names that match "^x-" (2 not known; did you mean "size"?)`}),
+		"AdditionalNone": by04("An object without declared members allows none.", a(`{"additionalProperties": false}`),
+			`{"a":{"b":1}}`, broken{"/a", `must have no members (1 not known)`}),
+		"AdditionalType": by04("A name that the schema does not declare is shown as *.",
+			a(`{"additionalProperties": {"type": "string"}}`), `{"a":{"b":1}}`, broken{"/a/*", `must be a string`}),
+		"Unevaluated": by20("Also where the names come from several schemas.",
 			`"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": false`, `{"a":1,"b":2}`,
-			[]broken{{"/*", "is not allowed here"}}},
-		"PropertyNames": {"The rule for names is told, and the object that has one.", draft07,
-			`"properties": {"a": {"propertyNames": {"pattern": "^[a-z]+$", "maxLength": 3}}}`, `{"a":{"X":1}}`,
-			[]broken{{"/a", `must not have a member of such a name: each name must match the pattern "^[a-z]+$"`}}},
-		"MemberCount": {"Members are counted.", draft04,
-			`"minProperties": 3, "properties": {"a": {"maxProperties": 0}}`, `{"a":{"b":1}}`,
-			[]broken{{"", "must have at least 3 members"}, {"/a", "must have at most 0 members"}}},
-		"ItemCount": {"Items are counted.", draft04,
-			`"properties": {"a": {"minItems": 1}, "b": {"maxItems": 1}}`, `{"a":[],"b":[1,2]}`,
-			[]broken{{"/a", "must have at least 1 item"}, {"/b", "must have at most 1 item"}}},
-		"Items": {"Items are told by their index.", draft04,
-			`"properties": {"a": {"items": {"type": "string"}}}`, `{"a":["x",1]}`,
-			[]broken{{"/a/1", "must be a string"}}},
-		"AdditionalItems": {"Items beyond a tuple are counted.", draft04,
-			`"properties": {"a": {"items": [{}], "additionalItems": false}}`,
-			`{"a":[1,2,3]}`,
-			[]broken{{"/a", "must not have the last 2 items"}}},
-		"Unique": {"Equal items are told by their indexes; 1 is 1.0.", draft04, `"properties": {"a": {"uniqueItems": true}}`,
-			`{"a":[1,2,1.0]}`, []broken{{"/a", "must not have the same item twice: items 0 and 2 are equal"}}},
-		"Contains": {"What an item must be is the plan's to say.", draft07,
-			`"properties": {"a": {"contains": {"type": "string"}}}`,
-			`{"a":[1]}`, []broken{{"/a", "must have at least 1 item of the form that the plan asks for"}}},
-		"MinContains": {"With their numbers in later drafts.", draft20,
-			`"properties": {"a": {"contains": {"type": "string"}, "minContains": 2}, "b": {"contains": {"type": "string"}, ` +
-				`"maxContains": 1}}`,
-			`{"a":["x"],"b":["x","y"]}`,
-			[]broken{{"/a", "must have at least 2 items of the form that the plan asks for"},
-				{"/b", "must have at most 1 item of the form that the plan asks for"}}},
-		"Range": {"Limits are told with all their digits.", draft04, `"properties": {"a": {"minimum": 1.5}, "b": {"maximum": 2}}`,
-			`{"a":1,"b":3}`, []broken{{"/a", "must be at least 1.5"}, {"/b", "must be at most 2"}}},
-		"ExclusiveRange": {"Exclusive limits are told as such.", draft07,
+			broken{"/*", "is not allowed here"}),
+		"PropertyNames": by07("The rule for names is told, and the object that has one.",
+			a(`{"propertyNames": {"pattern": "^[a-z]+$", "maxLength": 3}}`), `{"a":{"X":1}}`,
+			broken{"/a", `must not have a member of such a name: each name must match the pattern "^[a-z]+$"`}),
+		"MemberCount": by04("Members are counted.", `"minProperties": 3, "properties": {"a": {"maxProperties": 0}}`,
+			`{"a":{"b":1}}`, broken{"", "must have at least 3 members"}, broken{"/a", "must have at most 0 members"}),
+		"ItemCount": by04("Items are counted.", `"properties": {"a": {"minItems": 1}, "b": {"maxItems": 1}}`,
+			`{"a":[],"b":[1,2]}`, broken{"/a", "must have at least 1 item"}, broken{"/b", "must have at most 1 item"}),
+		"Items": by04("Items are told by their index.", a(`{"items": {"type": "string"}}`), `{"a":["x",1]}`,
+			broken{"/a/1", "must be a string"}),
+		"AdditionalItems": by04("Items beyond a tuple are counted.", a(`{"items": [{}], "additionalItems": false}`),
+			`{"a":[1,2,3]}`, broken{"/a", "must not have the last 2 items"}),
+		"Unique": by04("Equal items are told by their indexes; 1 is 1.0.", a(`{"uniqueItems": true}`), `{"a":[1,2,1.0]}`,
+			broken{"/a", "must not have the same item twice: items 0 and 2 are equal"}),
+		"Contains": by07("What an item must be is the plan's to say.", a(`{"contains": {"type": "string"}}`), `{"a":[1]}`,
+			broken{"/a", "must have at least 1 item of the form that the plan asks for"}),
+		"MinContains": by20("With their numbers in later drafts.",
+			`"properties": {"a": {"contains": {"type": "string"}, "minContains": 2},
+				"b": {"contains": {"type": "string"}, "maxContains": 1}}`,
+			`{"a":["x"],"b":["x","y"]}`, broken{"/a", "must have at least 2 items of the form that the plan asks for"},
+			broken{"/b", "must have at most 1 item of the form that the plan asks for"}),
+		"Range": by04("Limits are told with all their digits.", `"properties": {"a": {"minimum": 1.5}, "b": {"maximum": 2}}`,
+			`{"a":1,"b":3}`, broken{"/a", "must be at least 1.5"}, broken{"/b", "must be at most 2"}),
+		"ExclusiveRange": by07("Exclusive limits are told as such.",
 			`"properties": {"a": {"exclusiveMinimum": 1}, "b": {"exclusiveMaximum": 2}, "c": {"multipleOf": 0.25}}`,
-			`{"a":1,"b":2,"c":0.3}`,
-			[]broken{{"/a", "must be greater than 1"}, {"/b", "must be less than 2"}, {"/c", "must be a multiple of 0.25"}}},
+			`{"a":1,"b":2,"c":0.3}`, broken{"/a", "must be greater than 1"}, broken{"/b", "must be less than 2"},
+			broken{"/c", "must be a multiple of 0.25"}),
 	}
 }
 
 // Schemas that are made of others.
 func combinedTests() map[string]checkTest {
 	return map[string]checkTest{
-		"Not": {"What is excluded is the plan's to say.", draft04,
-			`"properties": {"a": {"not": {"type": "string"}}}`, `{"a":"x"}`,
-			[]broken{{"/a", "must not have the form that the plan excludes"}}},
-		"AllOf": {"Each part is told by itself.", draft04,
-			`"allOf": [{"properties": {"a": {"type": "string"}}}, {"required": ["b"]}]`,
-			`{"a":1}`, []broken{{"/a", "must be a string"}, {"/b", "is required"}}},
-		"AnyOf": {"Alternatives for one member are told as one rule.", draft04,
-			`"properties": {"a": {"anyOf": [{"type": "boolean"}, {"enum": ["x", "y"]}]}}`, `{"a":"z"}`,
-			[]broken{{"/a", `must be a boolean, or must be one of "x", "y"`}}},
-		"OneOf": {"Alternatives that are about members name them.", draft04,
+		"Not": by04("What is excluded is the plan's to say.", a(`{"not": {"type": "string"}}`), `{"a":"x"}`,
+			broken{"/a", "must not have the form that the plan excludes"}),
+		"AllOf": by04("Each part is told by itself.", `"allOf": [{"properties": {"a": {"type": "string"}}}, {"required": ["b"]}]`,
+			`{"a":1}`, broken{"/a", "must be a string"}, broken{"/b", "is required"}),
+		"AnyOf": by04("Alternatives for one member are told as one rule.",
+			a(`{"anyOf": [{"type": "boolean"}, {"enum": ["x", "y"]}]}`), `{"a":"z"}`,
+			broken{"/a", `must be a boolean, or must be one of "x", "y"`}),
+		"OneOf": by04("Alternatives that are about members name them.",
 			`"oneOf": [{"required": ["a", "b"]}, {"required": ["c"]}]`, `{}`,
-			[]broken{{"", "must have one of these forms: parameter /a is required and parameter /b is required, or parameter " +
-				"/c is required"}}},
-		"OneOfSeveral": {"Having two of the forms is not having one.", draft04,
-			`"oneOf": [{"required": ["a"]}, {"required": ["b"]}]`,
-			`{"a":1,"b":1}`,
-			[]broken{{"", "must have exactly one of the forms that the plan allows, and has several"}}},
-		"AnyOfMany": {"A long list of alternatives helps nobody.", draft04,
+			broken{"", "must have one of these forms: parameter /a is required and parameter /b is required, or " +
+				"parameter /c is required"}),
+		"OneOfSeveral": by04("Having two of the forms is not having one.", `"oneOf": [{"required": ["a"]}, {"required": ["b"]}]`,
+			`{"a":1,"b":1}`, broken{"", "must have exactly one of the forms that the plan allows, and has several"}),
+		"AnyOfMany": by04("A long list of alternatives helps nobody.",
 			`"anyOf": [{"required": ["a", "b", "c", "d"]}, {"required": ["e", "f", "g"]}]`, `{}`,
-			[]broken{{"", "must have one of the 2 forms that the plan allows"}}},
-		"Conditional": {"A condition is told by what it asks.", draft07,
-			`"if": {"required": ["a"]}, "then": {"required": ["b"]}`, `{"a":1}`,
-			[]broken{{"/b", "is required"}}},
-		"FalseSchema": {"A member can be forbidden.", draft07, `"properties": {"a": false}`, `{"a":1}`,
-			[]broken{{"/a", "is not allowed here"}}},
-		"Reference": {"References within the schema are followed.", draft04,
-			`"definitions": {"d": {"properties": {"b": {"type": "string"}}, "additionalProperties": false}}, ` +
-				`"properties": {"a": {"$ref": "#/definitions/d"}}`,
-			`{"a":{"b":1,"c":2}}`, []broken{{"/a", `must have no members but "b" (1 not known)`}, {"/a/b", "must be a string"}}},
-		"ReferenceCycle": {"A schema that only refers to itself judges nothing; it must not hang.", draft20,
-			`"$ref": "#"`, `{"a":1}`,
-			[]broken{{"", "do not satisfy the plan's schema"}}},
-		"PointerIsEscaped": {"Members are named as JSON pointers write them.", draft04,
-			`"properties": {"a/b~c": {"type": "string"}}`,
-			`{"a/b~c":1}`, []broken{{"/a~1b~0c", "must be a string"}}},
-		"NumericNamesAreHidden": {"A name of digits is no index.", draft04, `"additionalProperties": {"type": "string"}`,
-			`{"4111111111111111":1}`, []broken{{"/*", "must be a string"}}},
+			broken{"", "must have one of the 2 forms that the plan allows"}),
+		"Conditional": by07("A condition is told by what it asks.", `"if": {"required": ["a"]}, "then": {"required": ["b"]}`,
+			`{"a":1}`, broken{"/b", "is required"}),
+		"FalseSchema": by07("A member can be forbidden.", a(`false`), `{"a":1}`, broken{"/a", "is not allowed here"}),
+		"Reference": by04("References within the schema are followed.",
+			`"definitions": {"d": {"properties": {"b": {"type": "string"}}, "additionalProperties": false}},
+				"properties": {"a": {"$ref": "#/definitions/d"}}`,
+			`{"a":{"b":1,"c":2}}`, broken{"/a", `must have no members but "b" (1 not known)`},
+			broken{"/a/b", "must be a string"}),
+		"ReferenceCycle": by20("A schema that only refers to itself judges nothing; it must not hang.", `"$ref": "#"`, `{"a":1}`,
+			broken{"", "do not satisfy the plan's schema"}),
+		"PointerIsEscaped": by04("Members are named as JSON pointers write them.", `"properties": {"a/b~c": {"type": "string"}}`,
+			`{"a/b~c":1}`, broken{"/a~1b~0c", "must be a string"}),
+		"NumericNamesAreHidden": by04("A name of digits is no index.", `"additionalProperties": {"type": "string"}`,
+			`{"4111111111111111":1}`, broken{"/*", "must be a string"}),
 	}
 }
 
@@ -233,7 +212,7 @@ func TestCheck(t *testing.T) {
 			c := with(t, tc.draft, tc.schema)
 			for _, verb := range []catalog.Verb{catalog.Create, catalog.Update, catalog.Bind} {
 				err := c.Check(verb, "o", "p", json.RawMessage(tc.params))
-				expect.Same(t, fmt.Sprintf("%s\nCheck(%s, ...)", tc.reason, verb), tc.want, violationsOf(t, err))
+				expect.Same(t, tc.reason+"\nCheck "+string(verb), tc.want, violationsOf(t, err))
 			}
 		})
 	}
@@ -242,8 +221,7 @@ func TestCheck(t *testing.T) {
 func TestCheckReportsFewAndAlwaysTheSame(t *testing.T) {
 	c := with(t, draft04, `"required": ["g", "f", "e", "d", "c", "b", "a"], "properties": {"h": {"type": "string"}}`)
 	const want = "parameter /a is required; parameter /b is required; parameter /c is required; parameter /d is required; " +
-		"parameter /e is " +
-		"required; and 3 more"
+		"parameter /e is required; and 3 more"
 
 	// Members are read from maps, whose order changes from run to run; and
 	// requests are checked at once.
@@ -251,9 +229,7 @@ func TestCheckReportsFewAndAlwaysTheSame(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			err := c.Check(catalog.Create, "o", "p", json.RawMessage(`{"h":1}`))
-			if err == nil || err.Error() != want {
-				t.Errorf("Check(...): want %q, got %v", want, err)
-			}
+			expect.Same(t, "Check(...)", want, fmt.Sprint(err))
 		})
 	}
 	wg.Wait()
@@ -261,39 +237,29 @@ func TestCheckReportsFewAndAlwaysTheSame(t *testing.T) {
 
 func TestCheckPicksTheSchema(t *testing.T) {
 	only := func(where string) string {
-		schema := `{parameters: {$schema: "` + draft04 + `", type: object, required: [a]}}`
-		switch where {
-		case "create", "update":
-			return spoil(map[int]string{10: "  description: d\n  schemas: {service_instance: {" + where + ": " + schema + "}}"})
-		}
-		return spoil(map[int]string{10: "  description: d\n  schemas: {service_binding: {create: " + schema + "}}"})
+		return spoil(map[int]string{10: "  description: d\n  schemas: {" + fmt.Sprintf(where, `{parameters: {$schema: "`+draft04+
+			`", type: object, required: [a]}}`) + "}"})
 	}
+	create := only("service_instance: {create: %s}")
 	type refused struct{ Create, Update, Bind bool }
-
-	cases := map[string]struct {
-		reason  string
-		text    string
-		service string
-		plan    string
-		want    refused
+	for name, tc := range map[string]struct {
+		reason, text, service, plan string
+		want                        refused
 	}{
-		"Create": {"PROV-19: create judges provisions alone.", only("create"), "offering-1", "plan-1", refused{Create: true}},
-		"Update": {"UPD-12: update judges updates alone.", only("update"), "offering-1", "plan-1", refused{Update: true}},
-		"Bind": {"BIND-15: the binding's schema judges binds alone.", only("bind"), "offering-1",
+		"Create": {"PROV-19: create judges provisions alone.", create, "offering-1", "plan-1", refused{Create: true}},
+		"Update": {"UPD-12: update judges updates alone.", only("service_instance: {update: %s}"), "offering-1", "plan-1",
+			refused{Update: true}},
+		"Bind": {"BIND-15: the binding's schema judges binds alone.", only("service_binding: {create: %s}"), "offering-1",
 			"plan-1", refused{Bind: true}},
-		"OtherPlan": {"A plan without schemas allows everything.", only("create"), "offering-1", "plan-2", refused{}},
-		"UnknownPlan": {"CAT-28: a plan that left the catalog has no schema.", only("create"),
-			"offering-1", "plan-0", refused{}},
-		"OtherService": {"A plan of another offering is unknown.", only("create"), "offering-0", "plan-1", refused{}},
-	}
-	for name, tc := range cases {
+		"OtherPlan":    {"A plan without schemas allows everything.", create, "offering-1", "plan-2", refused{}},
+		"UnknownPlan":  {"CAT-28: a plan that left the catalog has no schema.", create, "offering-1", "plan-0", refused{}},
+		"OtherService": {"A plan of another offering is unknown.", create, "offering-0", "plan-1", refused{}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := load(map[string]string{"a/offering.yaml": tc.text})
-			expect.OK(t, err)
-			got := refused{Create: c.Check(catalog.Create, tc.service, tc.plan, nil) != nil,
-				Update: c.Check(catalog.Update, tc.service, tc.plan, nil) != nil,
-				Bind:   c.Check(catalog.Bind, tc.service, tc.plan, nil) != nil}
-			expect.Same(t, fmt.Sprintf("%s\nCheck...(nil)", tc.reason), tc.want, got)
+			c := expect.Get(load(map[string]string{"a/offering.yaml": tc.text}))(t)
+			refuses := func(v catalog.Verb) bool { return c.Check(v, tc.service, tc.plan, nil) != nil }
+			expect.Same(t, tc.reason+"\nCheck...(nil)", tc.want,
+				refused{refuses(catalog.Create), refuses(catalog.Update), refuses(catalog.Bind)})
 			if c.Check(catalog.Bind, tc.service, tc.plan, json.RawMessage(`5`)) == nil {
 				t.Errorf("%s\nCheck(bind, 5): the form is checked even without a schema", tc.reason)
 			}
@@ -305,51 +271,48 @@ func TestCheckPicksTheSchema(t *testing.T) {
 // (UPD-12).
 func TestCheckResult(t *testing.T) {
 	const (
-		strict = `"properties": {"size": {"type": "integer", "maximum": 9}, "zone": {"type": "string"}}, ` +
-			`"additionalProperties": false`
-		later = `"properties": {"size": {"type": "integer", "maximum": 5}, "rotate": {"type": "integer", "minimum": 1}}, ` +
-			`"additionalProperties": false`
+		strict = `"properties": {"size": {"type": "integer", "maximum": 9}, "zone": {"type": "string"}},
+			"additionalProperties": false`
+		later = `"properties": {"size": {"type": "integer", "maximum": 5}, "rotate": {"type": "integer", "minimum": 1}},
+			"additionalProperties": false`
+		unknown = "is not a parameter of the plan; give it as null to remove it"
 	)
-	cases := map[string]struct {
-		reason         string
-		create, update string
-		result, given  string
-		want           []broken
-	}{
-		"Allowed": {"All is allowed.", strict, strict, `{"size":1,"zone":"z"}`, `{"size":1}`, nil},
-		"Kept": {"What is kept is judged, and named.", strict, strict, `{"size":1,"colour":"red"}`, `{"size":1}`,
-			[]broken{{"/colour", "is not a parameter of the plan; give it as null to remove it"}}},
-		"KeptSeveral": {"Each by its name.", strict, strict, `{"b":1,"a":1}`, ``,
-			[]broken{{"/a", "is not a parameter of the plan; give it as null to remove it"},
-				{"/b", "is not a parameter of the plan; give it as null to remove it"}}},
-		"KeptValue": {"So is its value.", strict, strict, `{"size":10}`, `{}`, []broken{{"/size", "must be at most 9"}}},
-		"KeptUndeclared": {"Also by a rule for names that the schema does not declare.",
-			`"additionalProperties": {"type": "string"}`, ``,
-			`{"a":1}`, ``, []broken{{"/a", "must be a string"}}},
-		"KeptDeep": {"Names below may be a user's own: they are hidden as ever.",
-			`"additionalProperties": {"additionalProperties": {"type": "string"}}`, ``, `{"a":{"secret":1}}`, ``,
-			[]broken{{"/a/*", "must be a string"}}},
-		"KeptUnevaluated": {"In the words of later drafts.",
-			`"$schema": "` + draft20 + `", "unevaluatedProperties": false`, ``, `{"a":1}`, ``,
-			[]broken{{"/a", "is not allowed here"}}},
-		"GivenIsHidden": {"What is given may be a secret in the wrong place.", strict, ``, `{"hunter2":1}`, `{"hunter2":1}`,
-			[]broken{{"", `must have no members but "size", "zone" (1 not known)`}}},
-		"Required": {"What is required cannot be removed.", `"required": ["size"]`, ``, ``, `{"size":null}`,
-			[]broken{{"/size", "is required"}}},
-		"RequiredLater": {"What an update must give need not stay.", ``, `"required": ["reason"]`, `{"size":1}`, ``, nil},
-		"LaterGiven": {"A member of the update schema alone was judged by it.", strict, later,
-			`{"zone":"z","rotate":2}`, `{"rotate":2}`,
-			nil},
-		"LaterKept": {"And is judged by it when it stays.", strict, later, `{"zone":"z","rotate":0}`, `{"zone":"z"}`,
-			[]broken{{"/rotate", "must be at least 1"}}},
-		"BothCreate": {"What both know, the create schema judges in the whole.", strict, later, `{"size":7}`, ``, nil},
-		"NoSchema":   {"Without schemas all is allowed.", ``, ``, `{"a":1}`, ``, nil},
-		"NotAnObject": {"The form is judged all the same.", `"required": ["size"]`, ``, `5`, ``,
-			[]broken{{"", "must be a JSON object"}}},
-		"UpdateIsNoMore": {"The update schema does not judge what is kept and could be provisioned.", ``,
-			strict, `{"a":1}`, ``, nil},
+	type trial struct {
+		reason, create, update, result, given string
+		want                                  []broken
 	}
-	for name, tc := range cases {
+	of := func(reason, create, update, result, given string, want ...broken) trial {
+		return trial{reason, create, update, result, given, want}
+	}
+	for name, tc := range map[string]trial{
+		"Allowed": of("All is allowed.", strict, strict, `{"size":1,"zone":"z"}`, `{"size":1}`),
+		"Kept": of("What is kept is judged, and named.", strict, strict, `{"size":1,"colour":"red"}`, `{"size":1}`,
+			broken{"/colour", unknown}),
+		"KeptSeveral": of("Each by its name.", strict, strict, `{"b":1,"a":1}`, ``, broken{"/a", unknown}, broken{"/b", unknown}),
+		"KeptValue":   of("So is its value.", strict, strict, `{"size":10}`, `{}`, broken{"/size", "must be at most 9"}),
+		"KeptUndeclared": of("Also by a rule for names that the schema does not declare.",
+			`"additionalProperties": {"type": "string"}`, ``, `{"a":1}`, ``, broken{"/a", "must be a string"}),
+		"KeptDeep": of("Names below may be a user's own: they are hidden as ever.",
+			`"additionalProperties": {"additionalProperties": {"type": "string"}}`, ``, `{"a":{"secret":1}}`, ``,
+			broken{"/a/*", "must be a string"}),
+		"KeptUnevaluated": of("In the words of later drafts.", `"$schema": "`+draft20+`", "unevaluatedProperties": false`, ``,
+			`{"a":1}`, ``, broken{"/a", "is not allowed here"}),
+		"GivenIsHidden": of("What is given may be a secret in the wrong place.", strict, ``, `{"hunter2":1}`, `{"hunter2":1}`,
+			broken{"", `must have no members but "size", "zone" (1 not known)`}),
+		"Required": of("What is required cannot be removed.", `"required": ["size"]`, ``, ``, `{"size":null}`,
+			broken{"/size", "is required"}),
+		"RequiredLater": of("What an update must give need not stay.", ``, `"required": ["reason"]`, `{"size":1}`, ``),
+		"LaterGiven": of("A member of the update schema alone was judged by it.", strict, later, `{"zone":"z","rotate":2}`,
+			`{"rotate":2}`),
+		"LaterKept": of("And is judged by it when it stays.", strict, later, `{"zone":"z","rotate":0}`, `{"zone":"z"}`,
+			broken{"/rotate", "must be at least 1"}),
+		"BothCreate": of("What both know, the create schema judges in the whole.", strict, later, `{"size":7}`, ``),
+		"NoSchema":   of("Without schemas all is allowed.", ``, ``, `{"a":1}`, ``),
+		"NotAnObject": of("The form is judged all the same.", `"required": ["size"]`, ``, `5`, ``,
+			broken{"", "must be a JSON object"}),
+		"UpdateIsNoMore": of("The update schema does not judge what is kept and could be provisioned.", ``, strict, `{"a":1}`,
+			``),
+	} {
 		t.Run(name, func(t *testing.T) {
 			var parts []string
 			for part, schema := range map[string]string{"create": tc.create, "update": tc.update} {
@@ -364,86 +327,55 @@ func TestCheckResult(t *testing.T) {
 			if len(parts) > 0 {
 				schemas = `, "schemas": {"service_instance": {` + strings.Join(parts, ", ") + `}}`
 			}
-			c, err := load(map[string]string{"a/offering.yaml": `{"id": "o", "name": "one", "description": "d", "provider":
-				"demo", "bindable": true, "plans": [{"id": "p", "name": "small", "description": "d"` + schemas + `}]}`})
-			expect.OK(t, err)
-			err = c.CheckResult("o", "p", json.RawMessage(tc.result), json.RawMessage(tc.given))
-			expect.Same(t, fmt.Sprintf("%s\nCheckResult(...)", tc.reason), tc.want, violationsOf(t, err))
+			c := expect.Get(load(map[string]string{"a/offering.yaml": `{"id": "o", "name": "one", "description": "d", "provider":
+				"demo", "bindable": true, "plans": [{"id": "p", "name": "small", "description": "d"` + schemas + `}]}`}))(t)
+			err := c.CheckResult("o", "p", json.RawMessage(tc.result), json.RawMessage(tc.given))
+			expect.Same(t, tc.reason+"\nCheckResult(...)", tc.want, violationsOf(t, err))
 		})
 	}
 }
 
-// TestParameterErrorHidesValues gives a canary as a value, and as a name that
-// the schema does not declare, to every keyword.
+// No value reaches an error, nor a name that the schema does not declare, in whatever form it is printed. What each keyword
+// says is compared word by word in TestCheck: here are the values that a keyword could quote otherwise.
 func TestParameterErrorHidesValues(t *testing.T) {
 	const canary = "CANARY-7d1e"
-	value := `{"a":"` + canary + `"}`
-	list := `{"a":["` + canary + `","` + canary + `"]}`
-	name := `{"a":{"` + canary + `":"` + canary + `"}}`
-	number := `{"a":907020501}` // a secret may be a number
-
-	cases := map[string]struct{ draft, schema, params string }{
-		"Type":                  {draft04, `"properties": {"a": {"type": "integer"}}`, value},
-		"TypeNumber":            {draft04, `"properties": {"a": {"type": "string"}}`, number},
-		"Enum":                  {draft04, `"properties": {"a": {"enum": ["x"]}}`, value},
-		"EnumObject":            {draft04, `"properties": {"a": {"enum": [{"x": 1}]}}`, name},
-		"Const":                 {draft07, `"properties": {"a": {"const": "x"}}`, value},
-		"Pattern":               {draft04, `"properties": {"a": {"pattern": "^x$"}}`, value},
-		"Format":                {draft07, `"properties": {"a": {"format": "date-time"}}`, value},
-		"FormatURI":             {draft07, `"properties": {"a": {"format": "uri"}}`, `{"a":"://` + canary + `"}`},
-		"FormatRegex":           {draft07, `"properties": {"a": {"format": "regex"}}`, `{"a":"(` + canary + `"}`},
-		"MinLength":             {draft04, `"properties": {"a": {"minLength": 99}}`, value},
-		"MaxLength":             {draft04, `"properties": {"a": {"maxLength": 1}}`, value},
-		"Minimum":               {draft04, `"properties": {"a": {"minimum": 1e9}}`, number},
-		"Maximum":               {draft04, `"properties": {"a": {"maximum": 1}}`, number},
-		"ExclusiveMinimum":      {draft07, `"properties": {"a": {"exclusiveMinimum": 1e9}}`, number},
-		"ExclusiveMaximum":      {draft07, `"properties": {"a": {"exclusiveMaximum": 1}}`, number},
-		"MultipleOf":            {draft04, `"properties": {"a": {"multipleOf": 2}}`, number},
-		"Required":              {draft04, `"properties": {"a": {"required": ["x"]}}`, name},
-		"AdditionalProperties":  {draft04, `"properties": {"a": {"additionalProperties": false}}`, name},
-		"AdditionalIsSchema":    {draft04, `"properties": {"a": {"additionalProperties": {"type": "integer"}}}`, name},
-		"PatternProperties":     {draft04, `"properties": {"a": {"patternProperties": {"^C": {"type": "integer"}}}}`, name},
-		"UnevaluatedProperties": {draft20, `"properties": {"a": {"unevaluatedProperties": false}}`, name},
-		"PropertyNames": {draft07, `"properties": {"a": {"propertyNames": {"pattern": "^x$", "enum": ["x"], ` +
-			`"format": "uri"}}}`, name},
-		"MinProperties":     {draft04, `"properties": {"a": {"minProperties": 9}}`, name},
-		"MaxProperties":     {draft04, `"properties": {"a": {"maxProperties": 0}}`, name},
-		"Dependency":        {draft04, `"dependencies": {"a": ["x"]}`, value},
-		"DependentRequired": {draft20, `"dependentRequired": {"a": ["x"]}`, value},
-		"MinItems":          {draft04, `"properties": {"a": {"minItems": 9}}`, list},
-		"MaxItems":          {draft04, `"properties": {"a": {"maxItems": 1}}`, list},
-		"UniqueItems":       {draft04, `"properties": {"a": {"uniqueItems": true}}`, list},
-		"AdditionalItems":   {draft04, `"properties": {"a": {"items": [{}], "additionalItems": false}}`, list},
-		"Items":             {draft04, `"properties": {"a": {"items": {"enum": [1]}}}`, list},
-		"UnevaluatedItems":  {draft20, `"properties": {"a": {"unevaluatedItems": false}}`, list},
-		"Contains":          {draft07, `"properties": {"a": {"contains": {"const": 1}}}`, list},
-		"MinContains":       {draft20, `"properties": {"a": {"contains": {"type": "string"}, "minContains": 3}}`, list},
-		"MaxContains":       {draft20, `"properties": {"a": {"contains": {"type": "string"}, "maxContains": 1}}`, list},
-		"Not":               {draft04, `"properties": {"a": {"not": {"type": "string"}}}`, value},
-		"AllOf":             {draft04, `"properties": {"a": {"allOf": [{"enum": [1]}, {"pattern": "^x$"}]}}`, value},
-		"AnyOf":             {draft04, `"properties": {"a": {"anyOf": [{"enum": [1]}, {"pattern": "^x$"}]}}`, value},
+	const value, list, member = `{"a":"` + canary + `"}`, `{"a":["` + canary + `","` + canary + `"]}`,
+		`{"a":{"` + canary + `":"` + canary + `"}}`
+	const number = `{"a":907020501}` // a secret may be a number
+	for name, tc := range map[string]struct{ draft, schema, params string }{
+		"Type":                  {draft04, a(`{"type": "integer"}`), value},
+		"TypeNumber":            {draft04, a(`{"type": "string"}`), number},
+		"EnumObject":            {draft04, a(`{"enum": [{"x": 1}]}`), member},
+		"FormatDate":            {draft07, a(`{"format": "date-time"}`), value},
+		"FormatURI":             {draft07, a(`{"format": "uri"}`), `{"a":"://` + canary + `"}`},
+		"FormatRegex":           {draft07, a(`{"format": "regex"}`), `{"a":"(` + canary + `"}`},
+		"Minimum":               {draft04, a(`{"minimum": 1e9}`), number},
+		"Required":              {draft04, a(`{"required": ["x"]}`), member},
+		"AdditionalProperties":  {draft04, a(`{"additionalProperties": false}`), member},
+		"PatternProperties":     {draft04, a(`{"patternProperties": {"^C": {"type": "integer"}}}`), member},
+		"UnevaluatedProperties": {draft20, a(`{"unevaluatedProperties": false}`), member},
+		"PropertyNames":         {draft07, a(`{"propertyNames": {"pattern": "^x$", "enum": ["x"], "format": "uri"}}`), member},
+		"UniqueItems":           {draft04, a(`{"uniqueItems": true}`), list},
+		"Items":                 {draft04, a(`{"items": {"enum": [1]}}`), list},
+		"UnevaluatedItems":      {draft20, a(`{"unevaluatedItems": false}`), list},
+		"Contains":              {draft07, a(`{"contains": {"const": 1}}`), list},
+		"AllOf":                 {draft04, a(`{"allOf": [{"enum": [1]}, {"pattern": "^x$"}]}`), value},
+		"AnyOf":                 {draft04, a(`{"anyOf": [{"enum": [1]}, {"pattern": "^x$"}]}`), value},
 		"AnyOfNames": {draft07,
-			`"properties": {"a": {"anyOf": [{"additionalProperties": false}, {"propertyNames": {"const": "x"}}]}}`, name},
-		"OneOf":        {draft04, `"properties": {"a": {"oneOf": [{"enum": [1]}, {"pattern": "^x$"}]}}`, value},
-		"OneOfSeveral": {draft04, `"properties": {"a": {"oneOf": [{"type": "string"}, {"pattern": "C"}]}}`, value},
+			a(`{"anyOf": [{"additionalProperties": false}, {"propertyNames": {"const": "x"}}]}`), member},
+		"OneOfSeveral": {draft04, a(`{"oneOf": [{"type": "string"}, {"pattern": "C"}]}`), value},
 		"Then":         {draft07, `"if": {"required": ["a"]}, "then": {"properties": {"a": {"enum": [1]}}}`, value},
-		"FalseSchema":  {draft07, `"properties": {"a": false}`, value},
 		"Reference":    {draft20, `"$defs": {"d": {"enum": [1]}}, "properties": {"a": {"$ref": "#/$defs/d"}}`, value},
 		"NotJSON":      {draft04, ``, `{"a":` + canary + `}`},
 		"NotAnObject":  {draft04, ``, `"` + canary + `"`},
 		"Extreme":      {draft04, ``, `{"` + canary + `":907020501e99999}`},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			err := with(t, tc.draft, tc.schema).Check(catalog.Create, "o", "p", json.RawMessage(tc.params))
 			if err == nil {
 				t.Fatal("the parameters must be refused, else this proves nothing")
 			}
-			for _, shown := range []string{err.Error(), fmt.Sprintf("%+v", err), fmt.Sprintf("%#v", err)} {
-				if strings.Contains(shown, canary) || strings.Contains(shown, "907020501") {
-					t.Errorf("a value must not reach an error: %s", shown)
-				}
-			}
+			expect.Never(t, "an error", fmt.Sprintf("%v %+v %#v", err, err, err), canary, "907020501")
 		})
 	}
 }
