@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -33,8 +34,11 @@ func (o *ordered) Delete(_ context.Context, q broker.DeleteRequest) (broker.Resu
 	return broker.Result{}, o.err
 }
 
-func orderOf(k lifecycle.Key, do string) string {
-	return "/dashboard/order?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}, "do": {do}}.Encode()
+// order is the form by which a person orders something, or the question of whether to.
+func (d *desk) order(method, do string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	d.Helper()
+	query := url.Values{"platform": {own.Platform}, "id": {own.Instance}, "do": {do}}.Encode()
+	return d.ask(method, "/dashboard/order?"+query, url.Values{}, change...)
 }
 
 // acting is the page of an instance for who may order something.
@@ -44,24 +48,27 @@ func acting(k lifecycle.Key) pages.Scope {
 	return s
 }
 
-// A session that acts has the broker upgrade an instance, and delete again what could not be deleted; each is asked
-// about first.
-func TestOrders(t *testing.T) {
+// orderly is a desk with an instance that can be used, a broker that takes orders, and a session that acts.
+func orderly(t *testing.T) (*desk, *ordered) {
+	t.Helper()
 	d, to := newDesk(t), &ordered{}
 	d.server.Broker = to
 	d.put(d.ready())
 	d.signInTo(acting(own))
+	return d, to
+}
+
+// A session that acts has the broker upgrade an instance, and delete again what could not be deleted; each is asked
+// about first.
+func TestOrders(t *testing.T) {
+	d, to := orderly(t)
 	d.sees(d.page(own), http.StatusOK, "order?do=upgrade&amp;id=orders-db&amp;platform=cf")
-	d.sees(d.ask("GET", orderOf(own, "upgrade"), nil), http.StatusOK, "Upgrade this instance?", "Version 2.0.0",
-		"Why it may hurt")
+	d.sees(d.order("GET", "upgrade"), http.StatusOK, "Upgrade this instance?", "Version 2.0.0", "Why it may hurt")
 	if len(to.updates) != 0 {
 		t.Fatal("looking at the question upgrades")
 	}
 	for range 2 { // the same order
-		if w := d.ask("POST", orderOf(own, "upgrade"), url.Values{}); w.Code != http.StatusSeeOther ||
-			w.Header().Get("Location") != pages.InstancePath(own) {
-			t.Errorf("the order is answered %d to %q", w.Code, w.Header().Get("Location"))
-		}
+		d.leads(d.order("POST", "upgrade"), pages.InstancePath(own))
 	}
 	if len(to.updates) != 2 {
 		t.Fatalf("%d updates", len(to.updates))
@@ -70,90 +77,68 @@ func TestOrders(t *testing.T) {
 		q.Parameters != nil || !q.AcceptsIncomplete || *q.MaintenanceVersion != "2.0.0" {
 		t.Errorf("the update is %+v", q)
 	}
-	d.sees(d.ask("POST", orderOf(own, "delete"), url.Values{}), http.StatusConflict, "Nothing was done")
+	d.sees(d.order("POST", "delete"), http.StatusConflict, "Nothing was done")
 
 	failed := d.ready()
 	failed.Version, failed.State = 1, lifecycle.DeleteFailed
 	failed.Operation = &lifecycle.Operation{ID: "op", Kind: "deprovision", Phase: lifecycle.Failed, Description: "It is in use."}
 	d.put(failed)
 	d.sees(d.page(own), http.StatusOK, "order?do=delete&amp;", "Delete it again")
-	d.sees(d.ask("GET", orderOf(own, "delete"), nil), http.StatusOK, "Delete this instance again?")
-	d.sees(d.ask("POST", orderOf(own, "delete"), url.Values{}), http.StatusSeeOther)
+	d.sees(d.order("GET", "delete"), http.StatusOK, "Delete this instance again?")
+	d.sees(d.order("POST", "delete"), http.StatusSeeOther)
 	if len(to.deletes) != 1 || to.deletes[0].InstanceID != own.Instance || to.deletes[0].Platform != "cf" ||
 		to.deletes[0].ServiceID == "" || to.deletes[0].PlanID == "" || to.deletes[0].BindingID != "" {
 		t.Errorf("the deletions are %+v", to.deletes)
 	}
-	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusConflict, "Nothing was done")
-	d.sees(d.ask("POST", orderOf(own, "settle"), url.Values{}), http.StatusConflict, "Nothing was done")
+	d.sees(d.order("POST", "upgrade"), http.StatusConflict, "Nothing was done")
+	d.sees(d.order("POST", "settle"), http.StatusConflict, "Nothing was done")
 }
 
 // A broker's refusal is shown in its words; an outage is not, and what has failed is on the instance's page.
 func TestOrdersThatAreRefused(t *testing.T) {
-	d, to := newDesk(t), &ordered{}
-	d.server.Broker = to
-	d.put(d.ready())
-	d.signInTo(acting(own))
-	give := func() int { return d.ask("POST", orderOf(own, "upgrade"), url.Values{}).Code }
+	d, to := orderly(t)
 	to.err = lifecycle.Refuse(lifecycle.ConcurrencyError, "Another operation runs.")
-	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusConflict, "Nothing was done",
-		"Another operation runs.")
+	d.sees(d.order("POST", "upgrade"), http.StatusConflict, "Nothing was done", "Another operation runs.")
 	to.err = errors.New("canary of the table")
-	w := d.ask("POST", orderOf(own, "upgrade"), url.Values{})
+	w := d.order("POST", "upgrade")
 	d.sees(w, http.StatusServiceUnavailable, "cannot be shown now")
-	d.lacks(w.Body.String(), "canary")
+	d.lacks(w, "canary")
 	to.err = lifecycle.Refuse(lifecycle.OperationFailed, "It has no room.")
-	expect.Same(t, "an upgrade that fails at once is answered", http.StatusSeeOther, give())
+	d.sees(d.order("POST", "upgrade"), http.StatusSeeOther) // it fails at once
 }
 
 // Orders count with the requests of the instance's platform: a person who repeats one without end takes
 // nothing from other platforms.
 func TestOrdersCountAsRequests(t *testing.T) {
-	d, to := newDesk(t), &ordered{}
-	d.server.Broker = to
+	d, to := orderly(t)
 	d.server.Throttle = rates.New(1, func() time.Time { return d.now })
-	d.put(d.ready())
-	d.signInTo(acting(own))
 	for range 2 {
-		d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusSeeOther)
+		d.sees(d.order("POST", "upgrade"), http.StatusSeeOther)
 	}
-	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusTooManyRequests, "Nothing was done",
-		"in a few seconds")
+	d.sees(d.order("POST", "upgrade"), http.StatusTooManyRequests, "Nothing was done", "in a few seconds")
 	expect.Same(t, "updates", 2, len(to.updates))
 	d.now = d.now.Add(time.Second)
-	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusSeeOther)
+	d.sees(d.order("POST", "upgrade"), http.StatusSeeOther)
 	expect.Same(t, "at other platforms, a wait of", 0, d.server.Throttle.Take("other"))
 }
 
 // A session that reads, another instance's session, and another site's page order nothing.
 func TestOrdersNeedASessionThatActs(t *testing.T) {
-	d, to := newDesk(t), &ordered{}
+	d, to := open(t), &ordered{}
 	d.server.Broker = to
-	d.put(d.ready())
-	other := own
-	other.Instance = "other"
-	d.signIn(own)
-	d.signInTo(acting(other))
+	d.signInTo(acting(lifecycle.Key{Platform: own.Platform, Instance: "other"}))
 	d.signInTo(pages.Scope{Console: true, Acts: true})
-	d.lacks(d.page(own).Body.String(), "order?")
-	for _, method := range []string{"GET", "POST"} {
-		d.sees(d.ask(method, orderOf(own, "upgrade"), url.Values{}), http.StatusForbidden)
-	}
+	d.lacks(d.page(own), "order?")
+	d.sees(d.order("GET", "upgrade"), http.StatusForbidden)
+	d.sees(d.order("POST", "upgrade"), http.StatusForbidden)
 	d.signInTo(acting(own))
-	foreign := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
-	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}, foreign), http.StatusForbidden)
+	d.sees(d.order("POST", "upgrade", foreign), http.StatusForbidden)
 	d.now = d.now.Add(pages.SessionTime)
-	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusForbidden)
+	d.sees(d.order("POST", "upgrade"), http.StatusForbidden)
 	d.now = epoch
 	d.sees(d.ask("POST", strings.Replace(pages.InstancePath(own), "instance", "leave", 1), url.Values{}), http.StatusOK)
-	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusForbidden)
+	d.sees(d.order("POST", "upgrade"), http.StatusForbidden)
 	if len(to.updates) != 0 {
 		t.Errorf("the broker was told %+v", to.updates)
-	}
-}
-
-func (d *desk) lacks(page, text string) {
-	d.Helper()
-	if strings.Contains(page, text) {
-		d.Errorf("the page has %q:\n%s", text, page)
 	}
 }
