@@ -19,11 +19,20 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+// An event is one of API Gateway.
+type event = events.APIGatewayProxyRequest
+
+// answered is what a function answers an event whose server is h. No event fails the function.
+func answered(t *testing.T, e event, h http.HandlerFunc) events.APIGatewayProxyResponse {
+	t.Helper()
+	return expect.Get(gateway.New(h, slog.New(slog.DiscardHandler))(t.Context(), e))(t)
+}
+
+func panics(http.ResponseWriter, *http.Request) { panic("canary-77e0") }
 
 // NFR-06: whether paths arrive encoded or decoded.
 func TestPathsArriveAsSent(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason, path string
 		want         string // the escaped path that the server sees; empty: refused, for its reason
 	}{
@@ -41,25 +50,20 @@ func TestPathsArriveAsSent(t *testing.T) {
 		"CutEscape":      {"percent-encoded", "/v2/%4", ""},
 		"BarePercent":    {"percent-encoded", "/v2/100%", ""},
 		"Control":        {"control character", "/v2/a\nb", ""},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			response := answered(t, event{HTTPMethod: "GET", Path: tc.path}, func(w http.ResponseWriter, r *http.Request) {
 				got = r.URL.EscapedPath()
 				_, _ = io.WriteString(w, "{}")
-			}), discard())
-			response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: tc.path})
-			if err != nil {
-				t.Fatalf("%s: the function failed: %v", tc.reason, err)
+			})
+			expect.Same(t, tc.reason+": the server saw", tc.want, got)
+			if tc.want != "" {
+				expect.Same(t, tc.reason+": status", 200, response.StatusCode)
+				return
 			}
-			expect.Same(t, fmt.Sprintf("%s: the server saw", tc.reason), tc.want, got)
-			if wanted := 200; tc.want == "" && response.StatusCode != 400 || tc.want != "" && response.StatusCode != wanted {
-				t.Errorf("%s: status %d", tc.reason, response.StatusCode)
-			}
-			if tc.want == "" && !strings.Contains(response.Body, tc.reason) {
-				t.Errorf("the refusal does not tell of %q: %s", tc.reason, response.Body)
-			}
+			expect.Same(t, tc.reason+": status", 400, response.StatusCode)
+			expect.Says(t, "the refusal", response.Body, tc.reason)
 		})
 	}
 }
@@ -67,41 +71,32 @@ func TestPathsArriveAsSent(t *testing.T) {
 // The gateway counts bodies by itself: a HEAD has none, and must not promise one
 // to it.
 func TestHeadHasNoBodyToCount(t *testing.T) {
-	h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	response := answered(t, event{HTTPMethod: "HEAD", Path: "/v2/catalog"}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "12")
 		w.WriteHeader(http.StatusOK)
-	}), discard())
-	response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: "HEAD", Path: "/v2/catalog"})
-	if err != nil || response.StatusCode != http.StatusOK || response.Body != "" {
-		t.Errorf("%d %q %v", response.StatusCode, response.Body, err)
-	}
-	if got := response.MultiValueHeaders["Content-Length"]; got != nil {
-		t.Errorf("Content-Length %v", got)
+	})
+	if got := response.MultiValueHeaders["Content-Length"]; response.StatusCode != 200 || response.Body != "" || got != nil {
+		t.Errorf("%d %q, Content-Length %v", response.StatusCode, response.Body, got)
 	}
 }
 
 // Every event is answered by a JSON object, and no event fails the function.
 func TestNoEventFailsTheFunction(t *testing.T) {
-	cases := map[string]struct {
-		event   events.APIGatewayProxyRequest
+	for name, tc := range map[string]struct {
+		event   event
 		handler http.HandlerFunc
 		status  int
 	}{
-		"Panic": {events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"},
-			func(http.ResponseWriter, *http.Request) { panic("x") }, 500},
-		"NoStatus": {events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"},
-			func(http.ResponseWriter, *http.Request) {}, 400},
-		"NoMethod":   {events.APIGatewayProxyRequest{Path: "/"}, nil, 400},
-		"BadMethod":  {events.APIGatewayProxyRequest{HTTPMethod: "G T", Path: "/"}, nil, 400},
-		"BadBase64":  {events.APIGatewayProxyRequest{HTTPMethod: "PUT", Path: "/", Body: "!", IsBase64Encoded: true}, nil, 400},
-		"EmptyEvent": {events.APIGatewayProxyRequest{}, nil, 400},
-	}
-	for name, tc := range cases {
+		"Panic":      {event{HTTPMethod: "GET", Path: "/"}, panics, 500},
+		"NoStatus":   {event{HTTPMethod: "GET", Path: "/"}, func(http.ResponseWriter, *http.Request) {}, 400},
+		"NoMethod":   {event{Path: "/"}, nil, 400},
+		"BadMethod":  {event{HTTPMethod: "G T", Path: "/"}, nil, 400},
+		"BadBase64":  {event{HTTPMethod: "PUT", Path: "/", Body: "!", IsBase64Encoded: true}, nil, 400},
+		"EmptyEvent": {event{}, nil, 400},
+	} {
 		t.Run(name, func(t *testing.T) {
-			response, err := gateway.New(tc.handler, discard())(context.Background(), tc.event)
-			if err != nil || response.StatusCode != tc.status {
-				t.Errorf("status %d, error %v; want %d and none", response.StatusCode, err, tc.status)
-			}
+			response := answered(t, tc.event, tc.handler)
+			expect.Same(t, "status", tc.status, response.StatusCode)
 			var body map[string]any
 			if err := json.Unmarshal([]byte(response.Body), &body); err != nil || body["description"] == "" {
 				t.Errorf("ERR-01: body %q", response.Body)
@@ -114,21 +109,18 @@ func TestNoEventFailsTheFunction(t *testing.T) {
 func TestRequestsAreCarriedWhole(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, int(678*time.Millisecond), time.UTC)
 	var got map[string]any
-	h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	response := answered(t, event{HTTPMethod: "PUT", Path: "/v2/x", Body: "e30=", IsBase64Encoded: true,
+		MultiValueHeaders:               map[string][]string{"x-broker-api-version": {"2.17"}},
+		MultiValueQueryStringParameters: map[string][]string{"x": {"a b", "c&d"}},
+		RequestContext:                  events.APIGatewayProxyRequestContext{RequestTimeEpoch: at.UnixMilli()},
+	}, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		got = map[string]any{
-			"body": string(body), "query": r.URL.Query()["x"], "version": r.Header.Get("X-Broker-API-Version"),
-			"length": r.ContentLength,
-		}
+		got = map[string]any{"body": string(body), "query": r.URL.Query()["x"], "length": r.ContentLength,
+			"version": r.Header.Get("X-Broker-API-Version")}
 		w.Header().Add("Location", "/a")
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, "{}")
-	}), discard())
-	response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: "PUT", Path: "/v2/x", Body: "e30=",
-		IsBase64Encoded: true, MultiValueHeaders: map[string][]string{"x-broker-api-version": {"2.17"}},
-		MultiValueQueryStringParameters: map[string][]string{"x": {"a b", "c&d"}},
-		RequestContext:                  events.APIGatewayProxyRequestContext{RequestTimeEpoch: at.UnixMilli()}})
-	expect.OK(t, err)
+	})
 	want := map[string]any{"body": "{}", "query": []string{"a b", "c&d"}, "version": "2.17", "length": int64(2)}
 	expect.Same(t, "request", want, got)
 	if response.StatusCode != 202 || response.MultiValueHeaders["Location"][0] != "/a" || response.Body != "{}" {
@@ -138,13 +130,10 @@ func TestRequestsAreCarriedWhole(t *testing.T) {
 
 // RID-01: also what never reaches the server carries the request's identity.
 func TestRefusalsCarryTheRequestsIdentity(t *testing.T) {
-	h := gateway.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("x") }), discard())
 	for _, path := range []string{"/v2/%zz", "/v2/catalog"} {
 		for sent, want := range map[string][]string{"id-1": {"id-1"}, "a\nb": nil} {
-			response, err := h(t.Context(), events.APIGatewayProxyRequest{
-				HTTPMethod: "GET", Path: path, MultiValueHeaders: map[string][]string{"x-broker-api-request-identity": {sent}},
-			})
-			expect.OK(t, err)
+			response := answered(t, event{HTTPMethod: "GET", Path: path,
+				MultiValueHeaders: map[string][]string{"x-broker-api-request-identity": {sent}}}, panics)
 			expect.Same(t, fmt.Sprintf("%s with %q", path, sent), want,
 				response.MultiValueHeaders["X-Broker-API-Request-Identity"])
 		}
@@ -154,57 +143,46 @@ func TestRefusalsCarryTheRequestsIdentity(t *testing.T) {
 // NFR-04: what the broker says of its own paths holds for whoever asked.
 func TestLocationsAreBehindTheBasePath(t *testing.T) {
 	type context = events.APIGatewayProxyRequestContext
-	cases := map[string]struct {
+	mapped := func(path, base string) event {
+		return event{Path: path, StageVariables: map[string]string{gateway.BasePathVariable: base}}
+	}
+	staged := func(e event, path string) event {
+		e.RequestContext = context{Stage: "prod", Path: path}
+		return e
+	}
+	for name, tc := range map[string]struct {
 		reason         string
-		event          events.APIGatewayProxyRequest
+		event          event
 		path, location string // as the server sees it; as the client does
 	}{
-		"Stage": {"the gateway's own URL has the stage before the path",
-			events.APIGatewayProxyRequest{Path: "/v2/x", RequestContext: context{Stage: "prod", Path: "/prod/v2/x"}},
+		"Stage": {"the gateway's own URL has the stage before the path", staged(event{Path: "/v2/x"}, "/prod/v2/x"),
 			"/v2/x", "/prod/a"},
-		"Root": {"nor does the root confuse it",
-			events.APIGatewayProxyRequest{Path: "/", RequestContext: context{Stage: "prod", Path: "/prod/"}}, "/", "/prod/a"},
-		"CustomDomain": {"a domain of one's own has no stage in its paths",
-			events.APIGatewayProxyRequest{Path: "/v2/x", RequestContext: context{Stage: "prod", Path: "/v2/x"}}, "/v2/x", "/a"},
-		"Mapping": {"a mapped path stays in the event's",
-			events.APIGatewayProxyRequest{Path: "/broker/v2/x",
-				StageVariables: map[string]string{gateway.BasePathVariable: "/broker"},
-				RequestContext: context{Stage: "prod", Path: "/broker/v2/x"}}, "/v2/x", "/broker/a"},
-		"MappingAlone": {"a mapped path, and nothing after it",
-			events.APIGatewayProxyRequest{Path: "/broker",
-				StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}}, "/",
-			"/broker/a"},
-		"NotTheMapping": {"a path that only begins with the same letters",
-			events.APIGatewayProxyRequest{Path: "/brokers/v2",
-				StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}},
+		"Root":         {"nor does the root confuse it", staged(event{Path: "/"}, "/prod/"), "/", "/prod/a"},
+		"CustomDomain": {"a domain of one's own has no stage in its paths", staged(event{Path: "/v2/x"}, "/v2/x"), "/v2/x", "/a"},
+		"Mapping": {"a mapped path stays in the event's", staged(mapped("/broker/v2/x", "/broker"), "/broker/v2/x"),
+			"/v2/x", "/broker/a"},
+		"MappingAlone": {"a mapped path, and nothing after it", mapped("/broker", "/broker"), "/", "/broker/a"},
+		"NotTheMapping": {"a path that only begins with the same letters", mapped("/brokers/v2", "/broker"),
 			"/brokers/v2", "/broker/a"},
-		"Proxy": {"a proxy takes away more than the gateway knows of",
-			events.APIGatewayProxyRequest{Path: "/v2/x",
-				StageVariables: map[string]string{gateway.BasePathVariable: "/far/away/"},
-				RequestContext: context{Stage: "prod", Path: "/prod/v2/x"}}, "/v2/x", "/far/away/a"},
+		"Proxy": {"a proxy takes away more than the gateway knows of", staged(mapped("/v2/x", "/far/away/"), "/prod/v2/x"),
+			"/v2/x", "/far/away/a"},
 		"Decoded": {"a path that the gateway decoded ends no longer as it was sent",
-			events.APIGatewayProxyRequest{Path: "/v2/x y", RequestContext: context{Stage: "prod", Path: "/prod/v2/x%20y"}},
-			"/v2/x%20y", "/prod/a"},
-		"Nothing": {"an event without a context", events.APIGatewayProxyRequest{Path: "/v2/x"}, "/v2/x", "/a"},
-	}
-	for name, tc := range cases {
+			staged(event{Path: "/v2/x y"}, "/prod/v2/x%20y"), "/v2/x%20y", "/prod/a"},
+		"Nothing": {"an event without a context", event{Path: "/v2/x"}, "/v2/x", "/a"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var path, origin string
-			h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			tc.event.HTTPMethod, tc.event.RequestContext.DomainName = "GET", "api.example"
+			tc.event.Headers = map[string]string{"Host": "claimed.example"} // by the client
+			response := answered(t, tc.event, func(w http.ResponseWriter, r *http.Request) {
 				path, origin = r.URL.EscapedPath(), osb.OriginIn(r.Context())
 				w.Header().Set("Location", "/a")
 				_, _ = io.WriteString(w, "{}")
-			}), discard())
-			tc.event.HTTPMethod, tc.event.RequestContext.DomainName = "GET", "api.example"
-			tc.event.Headers = map[string]string{"Host": "claimed.example"} // by the client
-			response, err := h(t.Context(), tc.event)
-			expect.OK(t, err)
-			if want := "https://api.example" + strings.TrimSuffix(tc.location, "/a"); origin != want {
-				t.Errorf("%s: browsers are sent to %q, want %q", tc.reason, origin, want)
-			}
-			if got := response.MultiValueHeaders["Location"]; path != tc.path || len(got) != 1 || got[0] != tc.location {
-				t.Errorf("%s: path %q, Location %q; want %q, %q", tc.reason, path, got, tc.path, tc.location)
-			}
+			})
+			expect.Same(t, tc.reason+": browsers are sent to", "https://api.example"+strings.TrimSuffix(tc.location, "/a"),
+				origin)
+			expect.Same(t, tc.reason+": path", tc.path, path)
+			expect.Same(t, tc.reason+": Location", []string{tc.location}, response.MultiValueHeaders["Location"])
 		})
 	}
 }
@@ -214,15 +192,14 @@ func FuzzPaths(f *testing.F) {
 		f.Add(p, "GET", "{}")
 	}
 	f.Fuzz(func(t *testing.T, path, method, body string) {
-		h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		response := answered(t, event{HTTPMethod: method, Path: path, Body: body}, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.RawQuery != "" || r.URL.Fragment != "" {
 				t.Errorf("path %q became query %q, fragment %q", path, r.URL.RawQuery, r.URL.Fragment)
 			}
 			_, _ = io.WriteString(w, "{}")
-		}), discard())
-		response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: method, Path: path, Body: body})
-		if err != nil || response.StatusCode != 200 && response.StatusCode != 400 {
-			t.Errorf("path %q: status %d, error %v", path, response.StatusCode, err)
+		})
+		if response.StatusCode != 200 && response.StatusCode != 400 {
+			t.Errorf("path %q: status %d", path, response.StatusCode)
 		}
 	})
 }
@@ -230,13 +207,11 @@ func FuzzPaths(f *testing.F) {
 // A panic's value may hold a secret.
 func TestAPanicsValueIsNotLogged(t *testing.T) {
 	var log bytes.Buffer
-	h := gateway.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("canary-77e0") }),
-		slog.New(slog.NewJSONHandler(&log, nil)))
-	response, err := h(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"})
-	if err != nil || response.StatusCode != 500 || strings.Contains(log.String()+response.Body, "canary-77e0") ||
-		!strings.Contains(log.String(), "gateway_test.go") {
-		t.Errorf("%d %s: %v\n%s", response.StatusCode, response.Body, err, log.String())
-	}
+	response := expect.Get(gateway.New(http.HandlerFunc(panics), slog.New(slog.NewJSONHandler(&log, nil)))(t.Context(),
+		event{HTTPMethod: "GET", Path: "/"}))(t)
+	expect.Same(t, "status", 500, response.StatusCode)
+	expect.Never(t, "log and answer", log.String()+response.Body, "canary-77e0")
+	expect.Says(t, "the log", log.String(), "gateway_test.go")
 }
 
 // NFR-01: a request's time is over a second before the function is stopped, so that
@@ -252,8 +227,8 @@ func TestARequestEndsBeforeItsFunction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got time.Time
 			h := gateway.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = r.Context().Deadline() }),
-				discard())
-			expect.Get(h(tc.ctx, events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/v2/catalog"}))(t)
+				slog.New(slog.DiscardHandler))
+			expect.Get(h(tc.ctx, event{HTTPMethod: "GET", Path: "/v2/catalog"}))(t)
 			if !got.Equal(tc.want) {
 				t.Errorf("it ends at %v, want %v", got, tc.want)
 			}

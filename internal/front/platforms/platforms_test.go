@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,26 +19,14 @@ func one(c platforms.Credential) platforms.Registry {
 }
 
 func TestBothHalvesAreCompared(t *testing.T) {
-	k, _ := newKept(t, &source{credential: platforms.Credential{Username: "u", Password: "p:w"}}, io.Discard)
-	cases := map[string]struct {
-		username, password string
-		want               bool
-	}{
-		"Right":         {"u", "p:w", true},
-		"WrongPassword": {"u", "x", false},
-		"WrongUser":     {"x", "p:w", false},
-		"EmptyUser":     {"", "p:w", false},
-		"EmptyPassword": {"u", "", false},
-		"BothEmpty":     {"", "", false},
-		"Prefix":        {"u", "p:", false},
+	k, _ := newKept(t, &source{credential: login("u", "p:w")}, io.Discard)
+	if id, ok := k.Authenticate("u", "p:w"); !ok || id.ID != platforms.Default {
+		t.Errorf("the right one is %+v, %v", id, ok)
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			id, ok := k.Authenticate(tc.username, tc.password)
-			if ok != tc.want || ok && id.ID != platforms.Default || !ok && id.ID != "" {
-				t.Errorf("got %+v, %v; want %v", id, ok, tc.want)
-			}
-		})
+	for _, c := range [][2]string{{"u", "x"}, {"x", "p:w"}, {"", "p:w"}, {"u", ""}, {"", ""}, {"u", "p:"}} {
+		if id, ok := k.Authenticate(c[0], c[1]); ok || id.ID != "" {
+			t.Errorf("%q is let in as %+v", c, id)
+		}
 	}
 }
 
@@ -61,26 +48,28 @@ func (c *clock) Now() time.Time { return c.now }
 
 func newKept(t *testing.T, s *source, log io.Writer) (*platforms.Kept, *clock) {
 	t.Helper()
-	c := &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	k, err := platforms.NewKept(context.Background(), s.fetch, c.Now, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatalf("reading the first credential: %v", err)
-	}
-	return k, c
+	c := &clock{epoch}
+	return keeping(t, s.fetch, c.Now, log), c
+}
+
+// keeping keeps the registry that read reads.
+func keeping(t *testing.T, read func(context.Context) (platforms.Registry, error), now func() time.Time,
+	log io.Writer) *platforms.Kept {
+	t.Helper()
+	return expect.Get(platforms.NewKept(t.Context(), read, now, slog.New(slog.NewTextHandler(log, nil))))(t)
 }
 
 // Rotation loses no request: the new password works within seconds of its
 // first use, and the old one until the secret is read again.
 func TestKeptFollowsARotation(t *testing.T) {
-	s := &source{credential: platforms.Credential{Username: "u", Password: "old"}}
+	s := &source{credential: login("u", "old")}
 	k, c := newKept(t, s, io.Discard)
-	steps := []struct {
-		what     string
-		after    time.Duration
-		set      string // the secret's password from now on
-		password string
-		want     bool
-		reads    int
+	for _, step := range []struct {
+		what          string
+		after         time.Duration
+		set, password string // the secret's from now on, and what is tried
+		want          bool
+		reads         int
 	}{
 		{"kept: no reading", 30 * time.Second, "", "old", true, 1},
 		{"a wrong one is looked up once", 0, "", "wrong", false, 2},
@@ -89,8 +78,7 @@ func TestKeptFollowsARotation(t *testing.T) {
 		{"the new one is found by a failed login", time.Second, "", "new", true, 3},
 		{"which ends the old one", 0, "", "old", false, 3},
 		{"after a minute it is read again", time.Minute, "", "new", true, 4},
-	}
-	for _, step := range steps {
+	} {
 		c.now = c.now.Add(step.after)
 		if step.set != "" {
 			s.credential.Password = step.set
@@ -103,7 +91,7 @@ func TestKeptFollowsARotation(t *testing.T) {
 
 func TestKeptOutlivesItsSource(t *testing.T) {
 	var log bytes.Buffer
-	s := &source{credential: platforms.Credential{Username: "u", Password: "canary-1c"}}
+	s := &source{credential: login("u", "canary-1c")}
 	k, c := newKept(t, s, &log)
 	for name, broken := range map[string]func(){
 		"Failing":    func() { s.err = errors.New("throttled") },
@@ -115,9 +103,8 @@ func TestKeptOutlivesItsSource(t *testing.T) {
 			t.Errorf("%s: the last credential is no longer valid", name)
 		}
 	}
-	if !strings.Contains(log.String(), "throttled") || strings.Contains(log.String(), "canary") {
-		t.Errorf("the log says:\n%s", log.String())
-	}
+	expect.Says(t, "the log", log.String(), "throttled")
+	expect.Never(t, "the log", log.String(), "canary")
 	if _, err := platforms.NewKept(context.Background(), s.fetch, c.Now, slog.Default()); err == nil {
 		t.Errorf("an incomplete credential was accepted at the start")
 	}
@@ -125,16 +112,15 @@ func TestKeptOutlivesItsSource(t *testing.T) {
 
 // A source that hangs holds up one request, and those of the next seconds are judged by the last credential.
 func TestASourceThatHangsIsLeftAlone(t *testing.T) {
-	s := &source{credential: platforms.Credential{Username: "u", Password: "canary-2d"}}
-	c := &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	k, err := platforms.NewKept(context.Background(), func(ctx context.Context) (platforms.Registry, error) {
+	s := &source{credential: login("u", "canary-2d")}
+	c := &clock{epoch}
+	k := keeping(t, func(ctx context.Context) (platforms.Registry, error) {
 		if s.err != nil {
 			until, _ := ctx.Deadline()
 			c.now = c.now.Add(time.Until(until).Round(time.Second))
 		}
 		return s.fetch(ctx)
-	}, c.Now, slog.New(slog.DiscardHandler))
-	expect.OK(t, err)
+	}, c.Now, io.Discard)
 	s.err, c.now = context.DeadlineExceeded, c.now.Add(time.Hour)
 	for range 3 {
 		if _, ok := k.Authenticate("u", "canary-2d"); !ok {
@@ -145,26 +131,23 @@ func TestASourceThatHangsIsLeftAlone(t *testing.T) {
 }
 
 func TestCredentialsAreNotPrinted(t *testing.T) {
-	c := platforms.Credential{Username: "u", Password: "canary-9b"}
+	c := login("u", "canary-9b")
 	var out bytes.Buffer
 	r := one(c)
 	r.Platforms[0].Previous = []platforms.Previous{{Password: "canary-8a"}}
 	p := r.Platforms[0]
-	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", c, c, c, c)
-	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", p, p, p, p)
-	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", r, r, r, r)
-	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", p.Previous, p.Previous, p.Previous, p.Previous)
+	for _, secret := range []any{c, p, r, p.Previous} {
+		_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", secret, secret, secret, secret)
+	}
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "c", c, "p", p)
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "c", c, "p", p, "r", r)
-	if strings.Contains(out.String(), "canary") {
-		t.Errorf("printed: %s", out.String())
-	}
+	expect.Never(t, "printed", out.String(), "canary")
 }
 
 // A clock that is set back, as after a laptop's sleep or by an administrator,
 // must not keep a password valid until it has caught up.
 func TestKeptFollowsAClockThatIsSetBack(t *testing.T) {
-	s := &source{credential: platforms.Credential{Username: "u", Password: "old"}}
+	s := &source{credential: login("u", "old")}
 	k, c := newKept(t, s, io.Discard)
 	c.now = c.now.Add(-time.Hour)
 	s.credential.Password = "new"
@@ -180,10 +163,7 @@ func TestKeptFollowsAClockThatIsSetBack(t *testing.T) {
 func TestUntilWhenALoginIsValid(t *testing.T) {
 	r := one(login("u", "first"))
 	for n, password := range []string{"second", "third"} {
-		var err error
-		if r, err = r.Rotate(platforms.Default, password, epoch, time.Duration(n+1)*time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		r = expect.Get(r.Rotate(platforms.Default, password, epoch, time.Duration(n+1)*time.Hour))(t)
 	}
 	p := r.Platforms[0]
 	for name, c := range map[string]struct {

@@ -4,14 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -25,29 +21,21 @@ func login(username, password string) platforms.Credential {
 
 func two(t *testing.T) platforms.Registry {
 	t.Helper()
-	r, err := one(login("broker", "first")).Add(platforms.Platform{
-		Name: "cf-eu", Path: "/cf-eu", Credential: login("cf-eu", "second"), Offerings: []string{"demo/sync"},
-	}, "p-1", epoch)
-	expect.OK(t, err)
-	return r
+	return expect.Get(one(login("broker", "first")).Add(platforms.Platform{Name: "cf-eu", Path: "/cf-eu",
+		Credential: login("cf-eu", "second"), Offerings: []string{"demo/sync"}}, "p-1", epoch))(t)
 }
 
 // A document that only holds a user name and a password is a whole one: that
 // is what a deployment makes.
 func TestDocuments(t *testing.T) {
-	r, err := platforms.Decode([]byte(`{"username":"broker","password":"first"}`))
-	expect.OK(t, err)
+	r := expect.Get(platforms.Decode([]byte(`{"username":"broker","password":"first"}`)))(t)
 	expect.Same(t, "the registry", one(login("broker", "first")), r)
-	many, err := two(t).Rotate("cf-eu", "third", epoch, time.Hour)
-	expect.OK(t, err)
-	raw, err := many.Encode()
-	expect.OK(t, err)
+	many := expect.Get(two(t).Rotate("cf-eu", "third", epoch, time.Hour))(t)
+	raw := expect.Get(many.Encode())(t)
 	if !strings.HasPrefix(string(raw), `{"username":"broker","password":"first",`) {
 		t.Errorf("the default platform does not stand by itself: %s", raw)
 	}
-	again, err := platforms.Decode(raw)
-	expect.OK(t, err)
-	expect.Same(t, "the registry", many, again)
+	expect.Same(t, "the registry", many, expect.Get(platforms.Decode(raw))(t))
 }
 
 func TestDamagedDocuments(t *testing.T) {
@@ -74,41 +62,32 @@ func TestDamagedDocuments(t *testing.T) {
 }
 
 func TestAddIsRefused(t *testing.T) {
-	platform := func(change func(*platforms.Platform)) platforms.Platform {
-		p := platforms.Platform{Name: "korifi", Credential: login("korifi", "x")}
-		change(&p)
-		return p
-	}
 	for name, tc := range map[string]struct {
-		p    platforms.Platform
-		want string
+		change func(*platforms.Platform)
+		want   string
 	}{
-		"Name":     {platform(func(p *platforms.Platform) { p.Name = "Not Valid" }), "small letters"},
-		"Path":     {platform(func(p *platforms.Platform) { p.Path = "/a/b" }), "path"},
-		"Reserved": {platform(func(p *platforms.Platform) { p.Path = "/operations" }), "path"},
-		"Exists":   {platform(func(p *platforms.Platform) { p.Name = "cf-eu" }), "exists"},
-		"Default":  {platform(func(p *platforms.Platform) { p.Name = "default" }), "exists"},
-		"User":     {platform(func(p *platforms.Platform) { p.Username = "broker" }), "user name"},
-		"ID":       {platform(func(p *platforms.Platform) { p.ID = "P#1" }), "id \"P#1\" is not valid"},
-		"LongID":   {platform(func(p *platforms.Platform) { p.ID = strings.Repeat("p", 41) }), "is not valid"},
-		"TakenID":  {platform(func(p *platforms.Platform) { p.ID = "p-1" }), `id "p-1" is that of platform "cf-eu"`},
-		"First": {platform(func(p *platforms.Platform) { p.ID = platforms.Default }),
-			`id "default" is that of platform "default"`},
+		"Name":     {func(p *platforms.Platform) { p.Name = "Not Valid" }, "small letters"},
+		"Path":     {func(p *platforms.Platform) { p.Path = "/a/b" }, "path"},
+		"Reserved": {func(p *platforms.Platform) { p.Path = "/operations" }, "path"},
+		"Exists":   {func(p *platforms.Platform) { p.Name = "cf-eu" }, "exists"},
+		"Default":  {func(p *platforms.Platform) { p.Name = "default" }, "exists"},
+		"User":     {func(p *platforms.Platform) { p.Username = "broker" }, "user name"},
+		"ID":       {func(p *platforms.Platform) { p.ID = "P#1" }, "id \"P#1\" is not valid"},
+		"LongID":   {func(p *platforms.Platform) { p.ID = strings.Repeat("p", 41) }, "is not valid"},
+		"TakenID":  {func(p *platforms.Platform) { p.ID = "p-1" }, `id "p-1" is that of platform "cf-eu"`},
+		"First":    {func(p *platforms.Platform) { p.ID = platforms.Default }, `id "default" is that of platform "default"`},
 	} {
-		r := two(t)
-		if _, err := r.Add(tc.p, "p-2", epoch); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v, want one about %q", name, err, tc.want)
-		}
-		expect.Same(t, fmt.Sprintf("%s: the registry", name), two(t), r)
+		r, p := two(t), platforms.Platform{Name: "korifi", Credential: login("korifi", "x")}
+		tc.change(&p)
+		expect.Says(t, name, fmt.Sprint(expect.Err(r.Add(p, "p-2", epoch))), tc.want)
+		expect.Same(t, name+": the registry", two(t), r)
 	}
 }
 
 // A removed platform that comes back owns what it made; no other platform does.
 func TestRemoveKeepsTheID(t *testing.T) {
-	r, err := two(t).Remove("cf-eu", epoch)
-	expect.OK(t, err)
-	k := kept(t, &r, func() time.Time { return epoch })
-	if id, ok := k.Authenticate("cf-eu", "second"); ok {
+	r := expect.Get(two(t).Remove("cf-eu", epoch))(t)
+	if id, ok := kept(t, r).Authenticate("cf-eu", "second"); ok {
 		t.Errorf("a removed platform is let in: %+v", id)
 	}
 	if _, err := r.Remove("cf-eu", epoch); err == nil {
@@ -117,58 +96,35 @@ func TestRemoveKeepsTheID(t *testing.T) {
 	if _, err := r.Rotate("cf-eu", "x", epoch, 0); err == nil {
 		t.Error("a removed platform has a new password")
 	}
-	if _, err := r.WithSignOn("cf-eu", &platforms.SignOn{}); err == nil || !strings.Contains(err.Error(), "platform add cf-eu") {
-		t.Errorf("people are to sign on by the login of a removed platform: %v", err)
-	}
+	expect.Says(t, "people who are to sign on by the login of a removed platform",
+		fmt.Sprint(expect.Err(r.WithSignOn("cf-eu", &platforms.SignOn{}))), "platform add cf-eu")
 	for name, p := range map[string]platforms.Platform{
 		"add it again under that name": {ID: "p-1", Name: "korifi", Credential: login("korifi", "new")},
 		`with its id "p-1"`:            {ID: "p-8", Name: "cf-eu", Credential: login("cf-eu", "new")},
 	} {
-		if _, err := r.Add(p, "p-9", epoch); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s with the id %q: %v", p.Name, p.ID, err)
+		expect.Says(t, p.Name+" with the id "+p.ID, fmt.Sprint(expect.Err(r.Add(p, "p-9", epoch))), name)
+	}
+	back := expect.Get(r.Add(platforms.Platform{Name: "cf-eu", Credential: login("cf-eu", "new")}, "p-9", epoch))(t)
+	// A registry that was lost gets a platform back under the id that its records have.
+	lost := expect.Get(one(login("broker", "first")).Add(platforms.Platform{ID: "p-1", Name: "cf-eu",
+		Credential: login("cf-eu", "new")}, "p-9", epoch))(t)
+	for _, r := range []platforms.Registry{back, lost} {
+		if id, ok := kept(t, r).Authenticate("cf-eu", "new"); !ok || id.ID != "p-1" {
+			t.Errorf("it came back as %+v, %v", id, ok)
 		}
 	}
-	r, err = r.Add(platforms.Platform{Name: "cf-eu", Credential: login("cf-eu", "new")}, "p-9", epoch)
-	expect.OK(t, err)
-	if id, ok := kept(t, &r, func() time.Time { return epoch }).Authenticate("cf-eu", "new"); !ok || id.ID != "p-1" {
-		t.Errorf("it came back as %+v, %v", id, ok)
-	}
-	for _, unknown := range []func() error{
-		func() error { _, err := r.Remove("none", epoch); return err },
-		func() error { _, err := r.Rotate("none", "x", epoch, 0); return err },
-	} {
-		if err := unknown(); err == nil || !strings.Contains(err.Error(), "platform list") {
-			t.Errorf("an unknown platform: %v", err)
-		}
-	}
+	expect.Says(t, "an unknown platform", fmt.Sprint(expect.Err(back.Remove("none", epoch))), "platform list")
+	expect.Says(t, "an unknown platform", fmt.Sprint(expect.Err(back.Rotate("none", "x", epoch, 0))), "platform list")
 }
 
-// A registry that was lost gets a platform back under the id that its records
-// have.
-func TestAddWithAnID(t *testing.T) {
-	r, err := one(login("broker", "first")).Add(platforms.Platform{ID: "p-1", Name: "cf",
-		Credential: login("cf", "new")}, "p-9", epoch)
-	expect.OK(t, err)
-	if id, ok := kept(t, &r, func() time.Time { return epoch }).Authenticate("cf", "new"); !ok || id.ID != "p-1" {
-		t.Errorf("it came back as %+v, %v", id, ok)
-	}
-}
-
-func kept(t *testing.T, r *platforms.Registry, now func() time.Time) *platforms.Kept {
+func kept(t *testing.T, r platforms.Registry) *platforms.Kept {
 	t.Helper()
-	var mu sync.Mutex
-	k, err := platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return *r, nil
-	}, now, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	expect.OK(t, err)
-	return k
+	return keeping(t, func(context.Context) (platforms.Registry, error) { return r, nil },
+		func() time.Time { return epoch }, io.Discard)
 }
 
 func TestEachPlatformIsItself(t *testing.T) {
-	r := two(t)
-	k := kept(t, &r, func() time.Time { return epoch })
+	k := kept(t, two(t))
 	if id, ok := k.Authenticate("broker", "first"); !ok || id.ID != platforms.Default || id.Path != "" || id.Offerings != nil {
 		t.Errorf("the default platform is %+v, %v", id, ok)
 	}
@@ -193,21 +149,14 @@ func TestRotationLosesNoRequest(t *testing.T) {
 	registry.Store(&first)
 	var clock atomic.Int64 // seconds since the epoch
 	now := func() time.Time { return epoch.Add(time.Duration(clock.Load()) * time.Second) }
-	var processes []*platforms.Kept
-	for range 2 {
-		k, err := platforms.NewKept(t.Context(),
-			func(context.Context) (platforms.Registry, error) { return *registry.Load(), nil }, now,
-			slog.New(slog.NewTextHandler(io.Discard, nil)))
-		expect.OK(t, err)
-		processes = append(processes, k)
-	}
+	read := func(context.Context) (platforms.Registry, error) { return *registry.Load(), nil }
+	processes := []*platforms.Kept{keeping(t, read, now, io.Discard), keeping(t, read, now, io.Discard)}
 	const rotated, overlap = 20, time.Hour
 	known := rotated + int64(platforms.Spread/time.Second)
 	for second := int64(0); second < rotated+int64(overlap/time.Second); second++ {
 		clock.Store(second)
 		if second == rotated {
-			next, err := registry.Load().Rotate("default", "new", now(), overlap)
-			expect.OK(t, err)
+			next := expect.Get(registry.Load().Rotate("default", "new", now(), overlap))(t)
 			registry.Store(&next)
 		}
 		for n, k := range processes {
@@ -245,12 +194,8 @@ func TestRotations(t *testing.T) {
 		{0, []platforms.Previous{}},
 	} {
 		password := string(rune('2' + n))
-		var err error
-		if r, err = r.Rotate("default", password, epoch.Add(time.Duration(n)*10*time.Minute), step.overlap); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(step.left, r.Platforms[0].Previous); diff != "" || r.Platforms[0].Password != password {
-			t.Errorf("rotation %d: password %q, previous -want +got:\n%s", n+1, r.Platforms[0].Password, diff)
-		}
+		r = expect.Get(r.Rotate("default", password, epoch.Add(time.Duration(n)*10*time.Minute), step.overlap))(t)
+		expect.Same(t, "the password", password, r.Platforms[0].Password)
+		expect.Same(t, fmt.Sprint("left after rotation ", n+1), step.left, r.Platforms[0].Previous)
 	}
 }
