@@ -22,10 +22,6 @@ import (
 	"github.com/longshore/longshore/kit/conformance/report"
 )
 
-func targetOf(s *httptest.Server) conformance.Target {
-	return conformance.Target{URL: s.URL, Username: username, Password: password}
-}
-
 // Ids are unique, and each names a rule.
 func TestCasesAreNamed(t *testing.T) {
 	rule := regexp.MustCompile(`^[A-Z]{3,4}-\d\d$`)
@@ -82,87 +78,54 @@ func TestThePageCountsTheCases(t *testing.T) {
 // A broker is asked below its base path, and of the plan that was chosen; what
 // the plan does not do is not applicable, and not failed.
 func TestOnePlanBelowABasePath(t *testing.T) {
-	server := httptest.NewServer(http.StripPrefix("/brokers/one", open(t).Handler))
-	defer server.Close()
-	target := targetOf(server)
+	target := at(t, http.StripPrefix("/brokers/one", open(t).Handler))
 	target.URL += "/brokers/one/"
-	result := expect.Get(conformance.Run(context.Background(), target, conformance.Options{
-		Now: time.Now, Parallel: 8, Service: "demo", Plan: "sync", Level: conformance.Must, Only: only(t),
-	}))(t)
+	options := quick("")
+	options.Level = conformance.Must
+	result := checked(t, target, options)
 	if !result.Conforms() {
 		for _, r := range result.Results {
 			if r.Outcome == conformance.Failed || r.Outcome == conformance.Blocked {
-				t.Errorf("%s %s: %s %v", r.ID, r.Outcome, r.Reason, r.Failures)
+				saysWrong(t, r)
 			}
 		}
 		t.Errorf("it does not conform; left behind: %v", result.Left)
-	}
-	reasons := map[string]string{}
-	for _, r := range result.Results {
-		if r.Outcome == conformance.NotApplicable {
-			reasons[r.ID] = r.Reason
-		}
 	}
 	for id, reason := range map[string]string{
 		"PROV-10": "asynchronously", "BIND-34": "volume_mount", "ROT-01": "binding_rotatable",
 		"PROV-21/equal": "maintenance_info",
 	} {
-		expect.Says(t, id, reasons[id], reason)
+		ends(t, result, conformance.NotApplicable, id)
+		expect.Says(t, id, outcomes(result)[id].Reason, reason)
 	}
-}
-
-// A recording broker remembers which instances it was asked to make.
-type recording struct {
-	http.Handler
-	mu    sync.Mutex
-	paths []string
-	seen  func(n int)
-}
-
-func (h *recording) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPut {
-		h.mu.Lock()
-		h.paths = append(h.paths, r.URL.EscapedPath())
-		n := len(h.paths)
-		h.mu.Unlock()
-		defer h.seen(n)
-	}
-	h.Handler.ServeHTTP(w, r)
 }
 
 // A run that is interrupted removes what it has made.
 func TestAnInterruptedRunRemovesWhatItMade(t *testing.T) {
-	for name, at := range map[string]int{"WhileTrying": 5, "WhileAsking": 60, "Late": 150} {
+	for name, end := range map[string]int64{"WhileTrying": 5, "WhileAsking": 60, "Late": 150} {
 		t.Run(name, func(t *testing.T) {
-			ctx, interrupt := context.WithCancel(context.Background())
+			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
-			broker := &recording{Handler: open(t).Handler, seen: func(n int) {
-				if n == at {
+			var made atomic.Int64
+			var broker strange
+			broker.stands = func(w http.ResponseWriter, r *http.Request) bool {
+				broker.pass(w, r)
+				if r.Method == http.MethodPut && made.Add(1) == end {
 					interrupt()
 				}
-			}}
-			server := httptest.NewServer(broker)
-			defer server.Close()
-			// Synchronous plans: nothing is to be waited for.
-			result, err := conformance.Run(ctx, targetOf(server),
-				conformance.Options{Now: time.Now, Service: "demo", Plan: "sync", Only: only(t)})
+				return true
+			}
+			options := quick("") // synchronous plans: nothing is to be waited for
+			options.Now, options.Only = time.Now, only(t)
+			result, err := conformance.Run(ctx, broker.target(t), options)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
 			if err == nil && (!result.Interrupted || result.Conforms()) {
 				t.Errorf("the report does not tell of the interruption")
 			}
-			for _, left := range result.Left {
-				t.Errorf("left behind: %s", left)
-			}
-			for _, path := range broker.paths {
-				q := httptest.NewRequest(http.MethodGet, path, nil)
-				q.SetBasicAuth(username, password)
-				q.Header.Set("X-Broker-API-Version", "2.17")
-				answer := httptest.NewRecorder()
-				if broker.Handler.ServeHTTP(answer, q); answer.Code == http.StatusOK {
-					t.Errorf("GET %s: it is still there", path)
-				}
+			if there := broker.there(); len(result.Left)+len(there) > 0 || made.Load() < end {
+				t.Errorf("after %d requests, left behind: %s; still there: %s", made.Load(), result.Left, there)
 			}
 		})
 	}
@@ -170,16 +133,12 @@ func TestAnInterruptedRunRemovesWhatItMade(t *testing.T) {
 
 // A run tells what it cannot remove, and the broker does not conform.
 func TestWhatIsLeftBehindIsTold(t *testing.T) {
-	broker := open(t).Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		broken(broker, w, r, on("DELETE", instancePath), func(r *reply) {
-			r.status, r.body = 500, map[string]any{"description": "no"}
-		})
-	}))
-	defer server.Close()
-	result := expect.Get(conformance.Run(context.Background(), targetOf(server), conformance.Options{
-		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^PROV-01 "), OperationTimeout: time.Second,
-	}))(t)
+	broker := breaking(on("DELETE", instancePath), func(r *reply) {
+		r.status, r.body = 500, map[string]any{"description": "no"}
+	})
+	options := quick("^PROV-01 ")
+	options.OperationTimeout = time.Second
+	result := broker.checked(t, options)
 	if len(result.Left) == 0 || result.Conforms() {
 		t.Errorf("nothing is told to be left behind: %+v", result)
 	}
@@ -188,44 +147,15 @@ func TestWhatIsLeftBehindIsTold(t *testing.T) {
 	}
 }
 
-// A broker that makes nothing blocks the cases: they are not passed over.
-func TestABrokerThatMakesNothing(t *testing.T) {
-	broker := open(t).Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPut {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte("{}"))
-			return
-		}
-		broker.ServeHTTP(w, r)
-	}))
-	defer server.Close()
-	result := expect.Get(conformance.Run(context.Background(), targetOf(server),
-		conformance.Options{Now: time.Now, Only: regexp.MustCompile("^(PROV-0|CAT-0)")}))(t)
-	if result.Conforms() || result.Count(conformance.Blocked) == 0 || result.Count(conformance.Passed) == 0 {
-		t.Errorf("passed %d, failed %d, blocked %d", result.Count(conformance.Passed), result.Count(conformance.Failed),
-			result.Count(conformance.Blocked))
-	}
-}
-
 // No plan is tried of a service that is left out.
 func TestWithout(t *testing.T) {
-	var tried atomic.Int64
-	broker := open(t).Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPut {
-			tried.Add(1)
-		}
-		broker.ServeHTTP(w, r)
-	}))
-	defer server.Close()
 	for without, want := range map[string]bool{"demo": true, "another": false} {
-		tried.Store(0)
-		_, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{Now: time.Now, Service: "demo", Plan: "sync",
-			Without: []string{without}, Only: regexp.MustCompile("^PROV-01 ")})
-		if left := errors.Is(err, conformance.ErrUnusable) && tried.Load() == 0; left != want {
-			t.Errorf("without %s: %v, and %d plans were tried", without, err, tried.Load())
+		var broker strange
+		options := quick("^PROV-01 ")
+		options.Now, options.Without = time.Now, []string{without}
+		_, err := conformance.Run(t.Context(), broker.target(t), options)
+		if left := errors.Is(err, conformance.ErrUnusable) && len(broker.asked) == 0; left != want {
+			t.Errorf("without %s: %v, and these were tried: %v", without, err, broker.asked)
 		}
 	}
 }
@@ -233,68 +163,45 @@ func TestWithout(t *testing.T) {
 // A broker that cannot be asked at all is an ErrUnusable.
 func TestUnusableBrokers(t *testing.T) {
 	answering := func(status int, body string) string {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(status)
-			_, _ = fmt.Fprint(w, body)
-		}))
-		t.Cleanup(server.Close)
-		return server.URL
+		return at(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, status, body) })).URL
 	}
-	_, err := conformance.Run(context.Background(), conformance.Target{URL: answering(404, "{}") + "/x"},
-		conformance.Options{Now: time.Now})
-	if !errors.Is(err, conformance.ErrUnusable) || !strings.Contains(fmt.Sprint(err), "/x, whose /v2/catalog is answered 404") {
-		t.Errorf("a wrong path: %v", err)
-	}
-	for name, url := range map[string]string{
-		"NoURL":         "broker",
-		"OtherScheme":   "ftp://broker.example.com",
-		"PasswordInURL": "http://user:password@broker.example.com",
-		"Dead":          "http://127.0.0.1:1",
-		"Unauthorized":  answering(401, "{}"),
-		"NotABroker":    answering(404, "not found"),
-		"NotJSON":       answering(200, html),
+	for name, c := range map[string]struct{ url, says string }{
+		"NoURL": {"broker", ""}, "OtherScheme": {"ftp://broker.example.com", ""}, "Dead": {"http://127.0.0.1:1", ""},
+		"PasswordInURL": {"http://user:" + password + "@broker.example.com", ""}, "Unauthorized": {answering(401, "{}"), ""},
+		"NotABroker": {answering(404, "not found"), ""}, "NotJSON": {answering(200, html), ""},
+		"WrongPath": {answering(404, "{}") + "/x", "/x, whose /v2/catalog is answered 404"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := conformance.Target{URL: url, Username: username, Password: password}
-			_, err := conformance.Run(context.Background(), target, conformance.Options{Now: time.Now})
-			if !errors.Is(err, conformance.ErrUnusable) {
-				t.Errorf("got %v", err)
-			}
-			if err != nil && strings.Contains(err.Error(), password) {
-				t.Errorf("the error tells the password")
-			}
+			target := conformance.Target{URL: c.url, Username: username, Password: password}
+			_, err := conformance.Run(t.Context(), target, conformance.Options{Now: time.Now})
+			expect.Fails(t, name, conformance.ErrUnusable, err)
+			expect.Says(t, "the error", fmt.Sprint(err), c.says)
+			expect.Never(t, "the error", fmt.Sprint(err), password)
 		})
 	}
 }
 
 // No report tells a password or credentials, wherever the broker says them.
 func TestReportsTellNoSecrets(t *testing.T) {
-	broker := open(t).Handler
 	var mu sync.Mutex
 	secrets := []string{password}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		broken(broker, w, r, match{}, func(r *reply) {
-			if c, ok := r.body["credentials"].(map[string]any); ok {
-				mu.Lock()
-				secrets = append(secrets, fmt.Sprint(c["password"]))
-				mu.Unlock()
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if r.status >= 400 { // every error tells all it knows, and is of a wrong status
-				r.status = 418
-				r.says("description", "as "+strings.Join(secrets, ", "))
-			}
-			if r.status == 200 && r.body["credentials"] != nil {
-				r.status = 202
-			}
-		})
-	}))
-	defer server.Close()
-	result := expect.Get(conformance.Run(context.Background(), targetOf(server), conformance.Options{
-		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(BIND|ERR|AUTH|UNB|GETB)"),
-		OperationTimeout: time.Second,
-	}))(t)
+	options := quick("^(BIND|ERR|AUTH|UNB|GETB)")
+	options.OperationTimeout = time.Second
+	result := breaking(match{}, func(r *reply) {
+		mu.Lock()
+		defer mu.Unlock()
+		c, told := r.body["credentials"].(map[string]any)
+		if told {
+			secrets = append(secrets, fmt.Sprint(c["password"]))
+		}
+		if r.status >= 400 { // every error tells all it knows, and is of a wrong status
+			r.status = 418
+			r.says("description", "as "+strings.Join(secrets, ", "))
+		}
+		if r.status == 200 && told {
+			r.status = 202
+		}
+	}).checked(t, options)
 	if result.Count(conformance.Failed) < 30 {
 		t.Errorf("only %d failed", result.Count(conformance.Failed))
 	}
@@ -311,18 +218,11 @@ func TestReportsTellNoSecrets(t *testing.T) {
 
 // Refusals without a description are reported once, and bind nobody.
 func TestMissingDescriptionsAreReportedOnce(t *testing.T) {
-	broker := open(t).Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		broken(broker, w, r, match{}, func(r *reply) {
-			if r.status >= 400 {
-				delete(r.body, "description")
-			}
-		})
-	}))
-	defer server.Close()
-	result := expect.Get(conformance.Run(context.Background(), targetOf(server), conformance.Options{
-		Now: time.Now, Parallel: 8, Only: regexp.MustCompile("^(HDR|AUTH|ERR|INP-0|PROV-1|BIND-0|UNB-0|DEPR-0)"),
-	}))(t)
+	result := breaking(match{}, func(r *reply) {
+		if r.status >= 400 {
+			delete(r.body, "description")
+		}
+	}).checked(t, conformance.Options{Only: regexp.MustCompile("^(HDR|AUTH|ERR|INP-0|PROV-1|BIND-0|UNB-0|DEPR-0)")})
 	var failed []string
 	for _, r := range result.Results {
 		if r.Outcome == conformance.Failed {
@@ -340,22 +240,20 @@ func TestMissingDescriptionsAreReportedOnce(t *testing.T) {
 // leak, are not hidden, and the report says that this was not checked.
 func TestOrdinaryWordsAreNoSecrets(t *testing.T) {
 	const word = "pass"
-	broker := open(t).Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var broker strange
+	broker.stands = func(w http.ResponseWriter, r *http.Request) bool {
 		if user, given, _ := r.BasicAuth(); user == username && given == word {
 			r.SetBasicAuth(username, password)
 		}
-		broken(broker, w, r, match{status: []int{401, 404}}, func(r *reply) {
+		broken(broker.broker, w, r, match{status: []int{401, 404}}, func(r *reply) {
 			r.status = 418
 			r.says("description", "the password did not pass")
 		})
-	}))
-	defer server.Close()
-	target := targetOf(server)
+		return true
+	}
+	target := broker.target(t)
 	target.Password = word
-	result := expect.Get(conformance.Run(context.Background(), target, conformance.Options{
-		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(ERR-13|AUTH-02/user) "),
-	}))(t)
+	result := checked(t, target, quick("^(ERR-13|AUTH-02/user) "))
 	for _, r := range result.Results {
 		switch {
 		case r.ID == "ERR-13" && (r.Outcome != conformance.Passed || !strings.Contains(r.Reason, "not checked")):
@@ -401,7 +299,7 @@ func TestBrokersThatAnswerAnything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			target := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Location", "//elsewhere.example.com/%zz")
 				switch {
 				case r.URL.Path == "/v2/catalog":
@@ -413,10 +311,9 @@ func TestBrokersThatAnswerAnything(t *testing.T) {
 					_, _ = w.Write([]byte(c.rest))
 				}
 			}))
-			defer server.Close()
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			result := expect.Get(conformance.Run(ctx, targetOf(server),
+			result := expect.Get(conformance.Run(ctx, target,
 				conformance.Options{Now: time.Now, Parallel: 16, OperationTimeout: 100 * time.Millisecond}))(t)
 			if result.Conforms() || result.Interrupted {
 				t.Errorf("conforms %v, interrupted %v in %v", result.Conforms(), result.Interrupted, result.Duration)
@@ -442,15 +339,14 @@ func TestAKeptConnectionThatIsClosedIsNoSilence(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	options := conformance.Options{Now: time.Now, Parallel: 4, OperationTimeout: 5 * time.Minute,
-		Only: regexp.MustCompile(`^(PROV|DEPR)-0`)}
-	report := expect.Get(conformance.Run(t.Context(), targetOf(server), options))(t)
+	target := conformance.Target{URL: server.URL, Username: username, Password: password}
+	report := checked(t, target, conformance.Options{Parallel: 4, Only: regexp.MustCompile(`^(PROV|DEPR)-0`)})
 	if closed.Load() == 0 {
 		t.Fatal("no connection was kept: the test proves nothing")
 	}
 	for _, r := range report.Results {
 		if r.Outcome == conformance.Blocked || r.Outcome == conformance.Failed {
-			t.Errorf("%s %s: %s %v", r.ID, r.Outcome, r.Reason, r.Failures)
+			saysWrong(t, r)
 		}
 	}
 }

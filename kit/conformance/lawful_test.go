@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,26 +90,18 @@ func TestWhatIsPermittedIsNoFailure(t *testing.T) {
 	for _, minor := range []int{17, 14, 12, 9} {
 		t.Run(fmt.Sprintf("2.%d", minor), func(t *testing.T) {
 			t.Parallel() // it mostly waits
-			server := httptest.NewServer(&lawful{broker: open(t).Handler, minor: minor, told: map[string]bool{}})
-			defer server.Close()
-			report := expect.Get(conformance.Run(context.Background(), targetOf(server), conformance.Options{
-				Now: time.Now, Minor: minor, Parallel: 8, OperationTimeout: 20 * time.Second, Only: only(t),
-			}))(t)
-			found := map[string]conformance.Result{}
+			report := checked(t, at(t, &lawful{broker: open(t).Handler, minor: minor, told: map[string]bool{}}),
+				conformance.Options{Minor: minor, OperationTimeout: 20 * time.Second})
 			for _, r := range report.Results {
-				found[r.ID] = r
 				if r.Outcome == conformance.Blocked || r.Outcome == conformance.Failed && r.Level == conformance.Must {
-					t.Errorf("%s [%s] %s: %s %s\n%s", r.ID, r.Level, r.Outcome, r.Title, r.Reason, r.Source)
-					for _, f := range r.Failures {
-						t.Errorf("  %s", f)
-					}
+					saysWrong(t, r)
 				}
 			}
 			for _, left := range report.Left {
 				t.Errorf("left behind: %s", left)
 			}
 			if only(t) == nil {
-				weaker(t, found, minor)
+				weaker(t, outcomes(report), minor)
 			}
 		})
 	}
@@ -138,32 +129,24 @@ func weaker(t *testing.T, found map[string]conformance.Result, minor int) {
 // A broker that waits for fast work answers 202 only when the work was slow. That
 // the plan was slow when it was tried says nothing of what it does later.
 func TestADeletionThatWasSlowOnce(t *testing.T) {
-	const quick = "d574c774-74a4-427c-9694-41484f478244" // the demo's synchronous plan, which the kit would rather ask
-	broker := open(t).Handler
+	const sync = "d574c774-74a4-427c-9694-41484f478244" // the demo's synchronous plan, which the kit would rather ask
 	var slowed atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		broken(broker, w, q, on(http.MethodDelete, instancePath, http.StatusOK), func(r *reply) {
-			if q.URL.Query().Get("plan_id") == quick && slowed.CompareAndSwap(false, true) {
-				r.status = http.StatusAccepted
-			}
-		})
-	}))
-	defer server.Close()
-	passes(t, server, 8, "^(DEPR-02|DEPR-07|LOP-10/token|LOP-15|GETI-05) ")
+	once := on(http.MethodDelete, instancePath, http.StatusOK).and(func(q *http.Request, _ *reply) bool {
+		return q.URL.Query().Get("plan_id") == sync && slowed.CompareAndSwap(false, true)
+	})
+	passes(t, breaking(once, answers(http.StatusAccepted)), 8, "^(DEPR-02|DEPR-07|LOP-10/token|LOP-15|GETI-05) ")
 	if !slowed.Load() {
 		t.Error("no deletion was answered 200")
 	}
 }
 
 // passes requires that a broker passes the cases whose ids match, so many at once.
-func passes(t *testing.T, server *httptest.Server, parallel int, ids string) {
+func passes(t *testing.T, broker *strange, parallel int, ids string) {
 	t.Helper()
 	asked := regexp.MustCompile(ids)
-	report := expect.Get(conformance.Run(t.Context(), targetOf(server),
-		conformance.Options{Now: time.Now, Parallel: parallel, OperationTimeout: 5 * time.Minute, Only: asked}))(t)
-	for _, r := range report.Results {
+	for _, r := range broker.checked(t, conformance.Options{Parallel: parallel, Only: asked}).Results {
 		if asked.MatchString(r.ID+" ") && r.Outcome != conformance.Passed {
-			t.Errorf("%s %s (%s): %s %v", r.ID, r.Outcome, r.Plan, r.Reason, r.Failures)
+			saysWrong(t, r)
 		}
 	}
 }
@@ -183,26 +166,26 @@ func TestRequestsThatComeTooLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
-			broker, path := open(t).Handler, regexp.MustCompile(tc.path)
+			var broker strange
+			path := regexp.MustCompile(tc.path)
 			var delayed atomic.Bool
 			runs := func(q *http.Request) bool {
 				poll := q.Clone(q.Context())
 				poll.Method, poll.URL.Path = http.MethodGet, q.URL.Path+tc.poll
 				answer := httptest.NewRecorder()
-				broker.ServeHTTP(answer, poll)
+				broker.broker.ServeHTTP(answer, poll)
 				return tc.running(answer)
 			}
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			broker.stands = func(_ http.ResponseWriter, q *http.Request) bool {
 				meant := q.Method == http.MethodDelete && path.MatchString(q.URL.Path)
 				if meant && runs(q) && delayed.CompareAndSwap(false, true) {
 					for runs(q) {
 						time.Sleep(10 * time.Millisecond)
 					}
 				}
-				broker.ServeHTTP(w, q)
-			}))
-			defer server.Close()
-			passes(t, server, 1, tc.asked)
+				return false
+			}
+			passes(t, &broker, 1, tc.asked)
 			if !delayed.Load() {
 				t.Error("nothing was held up")
 			}
@@ -212,27 +195,14 @@ func TestRequestsThatComeTooLate(t *testing.T) {
 
 // A plan may take orders with any parameters and refuse to change them later, while it can be changed for another plan.
 func TestAPlanWhoseParametersStay(t *testing.T) {
-	broker := open(t).Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	broker := strange{stands: func(w http.ResponseWriter, q *http.Request) bool {
 		body, _ := io.ReadAll(q.Body)
-		if q.Method == http.MethodPatch && bytes.Contains(body, []byte(`"parameters"`)) {
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			_, _ = io.WriteString(w, `{"description":"The parameters of an instance stay as they are."}`)
-			return
-		}
 		q.Body = io.NopCloser(bytes.NewReader(body))
-		broker.ServeHTTP(w, q)
-	}))
-	defer server.Close()
-	report := expect.Get(conformance.Run(t.Context(), targetOf(server), conformance.Options{
-		Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Minute, Only: regexp.MustCompile("^UPD-0[127] "),
-	}))(t)
-	found := map[string]conformance.Outcome{}
-	for _, r := range report.Results {
-		found[r.ID] = r.Outcome
-	}
-	want := map[string]conformance.Outcome{
-		"UPD-01": conformance.Passed, "UPD-02": conformance.Passed, "UPD-07": conformance.NotApplicable,
-	}
-	expect.Same(t, "results", want, found)
+		return q.Method == http.MethodPatch && bytes.Contains(body, []byte(`"parameters"`)) &&
+			answer(w, http.StatusUnprocessableEntity, `{"description":"The parameters of an instance stay as they are."}`)
+	}}
+	report := broker.checked(t, conformance.Options{Only: regexp.MustCompile("^UPD-0[127] ")})
+	ends(t, report, conformance.Passed, "UPD-01", "UPD-02")
+	ends(t, report, conformance.NotApplicable, "UPD-07")
+	expect.Same(t, "results", 3, len(report.Results))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -39,6 +40,10 @@ type mutant struct {
 	breaks func(r *reply)
 	// serve, if set, stands before the broker instead.
 	serve func(broker http.Handler, w http.ResponseWriter, r *http.Request)
+}
+
+func mut(name, found string, on match, breaks func(*reply)) mutant {
+	return mutant{name: name, found: found, on: on, breaks: breaks}
 }
 
 // A match chooses answers. Zero members choose all.
@@ -93,6 +98,16 @@ func both(a, b func(*reply)) func(*reply) {
 	}
 }
 
+// again breaks all answers but the first.
+func again(breaks func(*reply)) func(*reply) {
+	var n atomic.Int64
+	return func(r *reply) {
+		if n.Add(1) > 1 {
+			breaks(r)
+		}
+	}
+}
+
 // ever is different each time.
 func ever(member string) func(*reply) {
 	var n atomic.Int64
@@ -108,7 +123,11 @@ func code(is string) func(q *http.Request, r *reply) bool {
 }
 
 func speaks(version string) func(q *http.Request, r *reply) bool {
-	return func(q *http.Request, _ *reply) bool { return q.Header.Get("X-Broker-API-Version") == version }
+	return hears("X-Broker-API-Version", version)
+}
+
+func hears(name, value string) func(q *http.Request, r *reply) bool {
+	return func(q *http.Request, _ *reply) bool { return q.Header.Get(name) == value }
 }
 
 // plans and services change each one of a catalog.
@@ -187,288 +206,233 @@ func mutants() []mutant {
 
 func mutantsOfAll() []mutant {
 	return []mutant{
-		{name: "UnknownMinorRefused", found: "HDR-03/2.99", on: ofCatalog.and(speaks("2.99")), breaks: answers(412)},
-		{name: "VersionIsAFraction", found: "HDR-02/2.10", on: ofCatalog.and(speaks("2.10")), breaks: answers(412)},
-		{name: "VersionNotChecked", found: "HDR-04/3.0", on: match{status: []int{412}},
-			breaks: both(answers(200), sends(`{"services":[]}`))},
-		{name: "CapitalDescription", found: "ERR-02/description", on: match{status: []int{412}}, breaks: func(r *reply) {
+		mut("UnknownMinorRefused", "HDR-03/2.99", ofCatalog.and(speaks("2.99")), answers(412)),
+		mut("VersionIsAFraction", "HDR-02/2.10", ofCatalog.and(speaks("2.10")), answers(412)),
+		mut("VersionNotChecked", "HDR-04/3.0", match{status: []int{412}}, both(answers(200), sends(`{"services":[]}`))),
+		mut("CapitalDescription", "ERR-02/description", match{status: []int{412}}, func(r *reply) {
 			r.says("Description", r.body["description"])
 			delete(r.body, "description")
-		}},
-		{name: "VersionNotCheckedOnPolls", found: "HDR-09/instance-last-operation", on: on("GET", pollPath, 412),
-			breaks: answers(404)},
-		{name: "Forbidden", found: "AUTH-01/catalog", on: match{status: []int{401}}, breaks: answers(403)},
-		{name: "NoCredentialsForCatalog", found: "AUTH-01/catalog", on: on("GET", catalogPath, 401), breaks: answers(200)},
-		{name: "BadCredentialsAreBadRequests", found: "AUTH-03/text",
-			on: on("GET", catalogPath,
-				401).and(func(q *http.Request, _ *reply) bool { return q.Header.Get("Authorization") == "Basic !!!" }),
-			breaks: answers(400)},
-		{name: "WrongPasswordTold", found: "AUTH-02/alike",
-			on: on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool {
-				user, _, _ := q.BasicAuth()
-				return user == username
-			}), breaks: says("description", "The password is wrong.")},
-		{name: "NoChallenge", found: "AUTH-06", on: match{status: []int{401}}, breaks: unheaded("WWW-Authenticate")},
+		}),
+		mut("VersionNotCheckedOnPolls", "HDR-09/instance-last-operation", on("GET", pollPath, 412), answers(404)),
+		mut("Forbidden", "AUTH-01/catalog", match{status: []int{401}}, answers(403)),
+		mut("NoCredentialsForCatalog", "AUTH-01/catalog", on("GET", catalogPath, 401), answers(200)),
+		mut("BadCredentialsAreBadRequests", "AUTH-03/text",
+			on("GET", catalogPath, 401).and(hears("Authorization", "Basic !!!")), answers(400)),
+		mut("WrongPasswordTold", "AUTH-02/alike", on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool {
+			user, _, _ := q.BasicAuth()
+			return user == username
+		}), says("description", "The password is wrong.")),
+		mut("NoChallenge", "AUTH-06", match{status: []int{401}}, unheaded("WWW-Authenticate")),
 		{name: "UnauthorizedButDone", found: "AUTH-07", serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
 			if user, _, _ := r.BasicAuth(); r.Method == http.MethodPut && user != username {
-				content := new(bytes.Buffer)
-				_, _ = content.ReadFrom(r.Body)
-				again := r.Clone(r.Context())
-				again.Body = http.NoBody
-				done := httptest.NewRequest(r.Method, r.URL.String(), bytes.NewReader(content.Bytes()))
+				content, _ := io.ReadAll(r.Body)
+				done := httptest.NewRequest(r.Method, r.URL.String(), bytes.NewReader(content))
 				done.Header = r.Header.Clone()
 				done.SetBasicAuth(username, password)
 				broker.ServeHTTP(httptest.NewRecorder(), done)
-				broker.ServeHTTP(w, again)
-				return
+				r.Body = http.NoBody
 			}
 			broker.ServeHTTP(w, r)
 		}},
-		{name: "RequestIdentityNotOnErrors", found: "RID-01", on: match{status: []int{400, 401, 404, 409, 410, 412, 422}},
-			breaks: unheaded("X-Broker-API-Request-Identity")},
-		{name: "RequestIdentityMadeUp", found: "RID-03",
-			on: match{where: func(q *http.Request, _ *reply) bool {
-				return q.Header.Get("X-Broker-API-Request-Identity") == ""
-			}},
-			breaks: heads("X-Broker-API-Request-Identity", "made-up")},
-		{name: "PlainTextErrors", found: "MISC-04", on: match{status: []int{404}},
-			breaks: heads("Content-Type", "text/plain; charset=utf-8")},
-		{name: "HTMLErrors", found: "ERR-01", on: match{status: []int{404}}, breaks: sends(html)},
-		{name: "EmptyBody", found: "ERR-01", on: anew("DELETE", 410), breaks: sends("")},
-		{name: "ArrayBody", found: "ERR-01", on: match{status: []int{401}}, breaks: sends("[]")},
-		{name: "ErrorOfTwoWords", found: "ERR-02/word", on: match{status: []int{400}}, breaks: says("error", "Bad Request")},
-		{name: "DescriptionOfObjects", found: "ERR-02", on: match{status: []int{404}},
-			breaks: says("description", map[string]any{"text": "not there"})},
-		{name: "Locked", found: "ERR-11", on: anew("PUT", 409), breaks: answers(423)},
-		{name: "GoneIsFetched", found: "ERR-11", on: anew("GET", 404), breaks: answers(410)},
-		{name: "ConcurrencyWithoutCode", found: "ERR-04/update-while-updating", on: anew("PATCH", 422), breaks: lacks("error")},
-		{name: "BusyBindConflicts", found: "ERR-04/bind-while-updating", on: toBind(422), breaks: answers(409)},
-		{name: "BusyFetchIsNotFound", found: "ERR-04/fetch-while-updating", on: anew("GET", 422), breaks: answers(404)},
-		{name: "BusyDeletionIsLocked", found: "ERR-04/deprovision-while-updating", on: anew("DELETE", 422), breaks: answers(423)},
-		{name: "EmptyReason", found: "ERR-02", on: match{status: []int{400}}, breaks: says("description", "")},
-		{name: "ReservedCodeBorrowed", found: "ERR-07", on: anew("PATCH", 422), breaks: says("error", "ConcurrencyError")},
-		{name: "RefusedButChanged", found: "ERR-08", on: anew("GET", 200), breaks: ever("plan_id")},
+		mut("RequestIdentityNotOnErrors", "RID-01", match{status: []int{400, 401, 404, 409, 410, 412, 422}},
+			unheaded("X-Broker-API-Request-Identity")),
+		mut("RequestIdentityMadeUp", "RID-03", match{where: hears("X-Broker-API-Request-Identity", "")},
+			heads("X-Broker-API-Request-Identity", "made-up")),
+		mut("PlainTextErrors", "MISC-04", match{status: []int{404}}, heads("Content-Type", "text/plain; charset=utf-8")),
+		mut("HTMLErrors", "ERR-01", match{status: []int{404}}, sends(html)),
+		mut("EmptyBody", "ERR-01", anew("DELETE", 410), sends("")),
+		mut("ArrayBody", "ERR-01", match{status: []int{401}}, sends("[]")),
+		mut("ErrorOfTwoWords", "ERR-02/word", match{status: []int{400}}, says("error", "Bad Request")),
+		mut("DescriptionOfObjects", "ERR-02", match{status: []int{404}},
+			says("description", map[string]any{"text": "not there"})),
+		mut("Locked", "ERR-11", anew("PUT", 409), answers(423)),
+		mut("GoneIsFetched", "ERR-11", anew("GET", 404), answers(410)),
+		mut("ConcurrencyWithoutCode", "ERR-04/update-while-updating", anew("PATCH", 422), lacks("error")),
+		mut("BusyBindConflicts", "ERR-04/bind-while-updating", toBind(422), answers(409)),
+		mut("BusyFetchIsNotFound", "ERR-04/fetch-while-updating", anew("GET", 422), answers(404)),
+		mut("BusyDeletionIsLocked", "ERR-04/deprovision-while-updating", anew("DELETE", 422), answers(423)),
+		mut("EmptyReason", "ERR-02", match{status: []int{400}}, says("description", "")),
+		mut("ReservedCodeBorrowed", "ERR-07", anew("PATCH", 422), says("error", "ConcurrencyError")),
+		mut("RefusedButChanged", "ERR-08", anew("GET", 200), ever("plan_id")),
 		{name: "IDsInLowerCase", found: "PROV-27", serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
 			r.URL.Path = strings.ToLower(r.URL.Path)
 			broker.ServeHTTP(w, r)
 		}},
-		{name: "OnlyTheLastOperation", found: "LOP-06", on: toPoll(200), breaks: func() func(*reply) {
-			var n atomic.Int64
-			return func(r *reply) {
-				if r.body["state"] == "succeeded" && n.Add(1) > 1 {
-					r.says("state", "in progress")
-				}
-			}
-		}()},
-		{name: "BusyBindIsNotFound", found: "CONC-01", on: toBind(422), breaks: answers(404)},
+		mut("OnlyTheLastOperation", "LOP-06", toPoll(200).and(state("succeeded")), again(says("state", "in progress"))),
+		mut("BusyBindIsNotFound", "CONC-01", toBind(422), answers(404)),
 		{name: "ComesBack", found: "CONC-09", serve: comesBack()},
-		{name: "NoContentPoll", found: "LOP-04", on: toPoll(200), breaks: answers(201)},
-		{name: "DeletionIsCreating", found: "FAC-19", on: on("GET", operationPath, 202), breaks: func(r *reply) {
+		mut("NoContentPoll", "LOP-04", toPoll(200), answers(201)),
+		mut("DeletionIsCreating", "FAC-19", on("GET", operationPath, 202), func(r *reply) {
 			r.body["status"].(map[string]any)["state"] = "Creating"
-		}},
+		}),
 	}
 }
 
 func mutantsOfCatalog() []mutant {
 	return []mutant{
-		{name: "RedirectToNothing", found: "FAC-07", on: on("GET", operationPath, 302),
-			breaks: heads("Location", "/v2/service_instances/none/service_bindings/none")},
-		{name: "FlagsEverywhere", found: "ERR-10", on: match{status: []int{409}}, breaks: says("instance_usable", false)},
-		{name: "PasswordEchoed", found: "ERR-13", on: match{status: []int{404}},
-			breaks: says("description", "not found for "+username+":"+password)},
-		{name: "InternalErrors", found: "ORB-07", on: match{status: []int{400}}, breaks: answers(500)},
-		{name: "UnparsableIsUnprocessable", found: "INP-01/provision-brace", on: anew("PUT", 400), breaks: answers(422)},
-		{name: "BadTypesAreInternal", found: "INP-03/provision-service_id", on: anew("PUT", 400), breaks: answers(500)},
+		mut("RedirectToNothing", "FAC-07", on("GET", operationPath, 302),
+			heads("Location", "/v2/service_instances/none/service_bindings/none")),
+		mut("FlagsEverywhere", "ERR-10", match{status: []int{409}}, says("instance_usable", false)),
+		mut("PasswordEchoed", "ERR-13", match{status: []int{404}}, says("description", "not found for "+username+":"+password)),
+		mut("InternalErrors", "ORB-07", match{status: []int{400}}, answers(500)),
+		mut("UnparsableIsUnprocessable", "INP-01/provision-brace", anew("PUT", 400), answers(422)),
+		mut("BadTypesAreInternal", "INP-03/provision-service_id", anew("PUT", 400), answers(500)),
 		{name: "FalseIsTrue", found: "INP-09/false", serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
 			r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "accepts_incomplete=false", "accepts_incomplete=true", 1)
 			broker.ServeHTTP(w, r)
 		}},
-		{name: "Redirects", found: "INP-19", on: match{status: []int{404}},
-			breaks: both(answers(301), heads("Location", "/v2/catalog"))},
-		{name: "NoServices", found: "CAT-01", on: ofCatalog, breaks: says("services", nil)},
-		{name: "BindableMissing", found: "CAT-02/bindable", on: ofCatalog,
-			breaks: services(func(s map[string]any) { delete(s, "bindable") })},
-		{name: "PlanWithoutDescription", found: "CAT-03", on: ofCatalog, breaks: plans(setting("description", ""))},
-		{name: "ClientsTwice", found: "CAT-04/clients", on: ofCatalog,
-			breaks: services(setting("dashboard_client", map[string]any{"id": "one"}))},
-		{name: "PlanIDsTwice", found: "CAT-04/plan-ids", on: ofCatalog, breaks: plans(setting("id", "one"))},
-		{name: "SpacesInNames", found: "CAT-05", on: ofCatalog, breaks: plans(setting("name", "a plan"))},
-		{name: "IDsChange", found: "CAT-07", on: ofCatalog, breaks: func() func(*reply) {
+		mut("Redirects", "INP-19", match{status: []int{404}}, both(answers(301), heads("Location", "/v2/catalog"))),
+		mut("NoServices", "CAT-01", ofCatalog, says("services", nil)),
+		mut("BindableMissing", "CAT-02/bindable", ofCatalog, services(func(s map[string]any) { delete(s, "bindable") })),
+		mut("PlanWithoutDescription", "CAT-03", ofCatalog, plans(setting("description", ""))),
+		mut("ClientsTwice", "CAT-04/clients", ofCatalog, services(setting("dashboard_client", map[string]any{"id": "one"}))),
+		mut("PlanIDsTwice", "CAT-04/plan-ids", ofCatalog, plans(setting("id", "one"))),
+		mut("SpacesInNames", "CAT-05", ofCatalog, plans(setting("name", "a plan"))),
+		mut("IDsChange", "CAT-07", ofCatalog, func() func(*reply) {
 			var n atomic.Int64
 			return services(func(s map[string]any) { s["id"] = fmt.Sprint(n.Add(1)) })
-		}()},
-		{name: "UnknownPermission", found: "CAT-09", on: ofCatalog, breaks: services(setting("requires", []any{"everything"}))},
-		{name: "FreeAsText", found: "CAT-16", on: ofCatalog, breaks: plans(setting("free", "true"))},
-		{name: "SchemaOfNoDraft", found: "CAT-21", on: ofCatalog,
-			breaks: plans(setting("schemas", map[string]any{"service_instance": map[string]any{
-				"create": map[string]any{"parameters": map[string]any{"type": "object"}}}}))},
-		{name: "MaintenanceNotSemantic", found: "CAT-24", on: ofCatalog,
-			breaks: plans(setting("maintenance_info", map[string]any{"version": "v2"}))},
-		{name: "RotatableForAll", found: "CAT-25/old", on: ofCatalog, breaks: plans(setting("binding_rotatable", true))},
-		{name: "NullTags", found: "CAT-27", on: ofCatalog, breaks: services(setting("tags", nil))},
+		}()),
+		mut("UnknownPermission", "CAT-09", ofCatalog, services(setting("requires", []any{"everything"}))),
+		mut("FreeAsText", "CAT-16", ofCatalog, plans(setting("free", "true"))),
+		mut("SchemaOfNoDraft", "CAT-21", ofCatalog, plans(setting("schemas", map[string]any{
+			"service_instance": map[string]any{"create": map[string]any{"parameters": map[string]any{"type": "object"}}}}))),
+		mut("MaintenanceNotSemantic", "CAT-24", ofCatalog, plans(setting("maintenance_info", map[string]any{"version": "v2"}))),
+		mut("RotatableForAll", "CAT-25/old", ofCatalog, plans(setting("binding_rotatable", true))),
+		mut("NullTags", "CAT-27", ofCatalog, services(setting("tags", nil))),
 
-		{name: "CreatedIs200", found: "PROV-01", on: anew("PUT", 201), breaks: answers(200)},
-		{name: "AcceptedIs201", found: "PROV-02", on: anew("PUT", 202), breaks: answers(201)},
-		{name: "NoOperation", found: "PROV-02/operation", on: anew("PUT", 202), breaks: lacks("operation")},
-		{name: "AsyncRequiredIs400", found: "PROV-03", on: anew("PUT", 422).and(code("AsyncRequired")), breaks: answers(400)},
-		{name: "AsyncRequiredWithoutCode", found: "ERR-03", on: anew("PUT", 422).and(code("AsyncRequired")),
-			breaks: lacks("error")},
-		{name: "AsyncRequiredInOtherWords", found: "ERR-03/sentence", on: anew("PUT", 422).and(code("AsyncRequired")),
-			breaks: says("description", "Wait.")},
+		mut("CreatedIs200", "PROV-01", anew("PUT", 201), answers(200)),
+		mut("AcceptedIs201", "PROV-02", anew("PUT", 202), answers(201)),
+		mut("NoOperation", "PROV-02/operation", anew("PUT", 202), lacks("operation")),
+		mut("AsyncRequiredIs400", "PROV-03", anew("PUT", 422).and(code("AsyncRequired")), answers(400)),
+		mut("AsyncRequiredWithoutCode", "ERR-03", anew("PUT", 422).and(code("AsyncRequired")), lacks("error")),
+		mut("AsyncRequiredInOtherWords", "ERR-03/sentence", anew("PUT", 422).and(code("AsyncRequired")),
+			says("description", "Wait.")),
 		{name: "AcceptedWithoutPermission", found: "PROV-06",
 			serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPut {
 					r.URL.RawQuery = "accepts_incomplete=true"
-					broken(broker, w, r, on("PUT", instancePath, 201), answers(202))
-					return
 				}
-				broker.ServeHTTP(w, r)
+				broken(broker, w, r, on("PUT", instancePath, 201), answers(202))
 			}},
-		{name: "RepeatedIs201", found: "PROV-07", on: anew("PUT", 200), breaks: answers(201)},
-		{name: "RepeatedIsConflict", found: "PROV-07", on: anew("PUT", 200), breaks: answers(409)},
-		{name: "RepeatedNamesOperation", found: "PROV-25/only", on: anew("PUT", 200), breaks: says("operation", "again")},
-		{name: "ConflictIs200", found: "PROV-08/space", on: anew("PUT", 409), breaks: answers(200)},
-		{name: "ConflictIs422", found: "PROV-08/space", on: anew("PUT", 409), breaks: answers(422)},
-		{name: "RunningRepeatedIs200", found: "PROV-10", on: anew("PUT", 202), breaks: func() func(*reply) {
-			var n atomic.Int64
-			return func(r *reply) {
-				if n.Add(1) > 1 {
-					r.status = 200
-				}
-			}
-		}()},
-		{name: "OperationChanges", found: "PROV-10/operation", on: anew("PUT", 202), breaks: ever("operation")},
-		{name: "OperationChangesForOldClients", found: "PROV-10/2.9", on: anew("PUT", 202), breaks: ever("operation")},
-		{name: "ConflictWhileRunningIs202", found: "PROV-11/parameters", on: anew("PUT", 409), breaks: answers(202)},
-		{name: "WithoutPlanIs409", found: "PROV-13/2.9-plan", on: anew("PUT", 400), breaks: answers(409)},
-		{name: "WithoutMaintenanceVersionIs409", found: "PROV-23/absent", on: anew("PUT", 400, 422), breaks: answers(409)},
-		{name: "OperationIsANumber", found: "PROV-25", on: anew("PUT", 202), breaks: says("operation", 5)},
-		{name: "OperationTooLong", found: "PROV-25", on: anew("PUT", 202),
-			breaks: says("operation", strings.Repeat("x", 10_001))},
+		mut("RepeatedIs201", "PROV-07", anew("PUT", 200), answers(201)),
+		mut("RepeatedIsConflict", "PROV-07", anew("PUT", 200), answers(409)),
+		mut("RepeatedNamesOperation", "PROV-25/only", anew("PUT", 200), says("operation", "again")),
+		mut("ConflictIs200", "PROV-08/space", anew("PUT", 409), answers(200)),
+		mut("ConflictIs422", "PROV-08/space", anew("PUT", 409), answers(422)),
+		mut("RunningRepeatedIs200", "PROV-10", anew("PUT", 202), again(answers(200))),
+		mut("OperationChanges", "PROV-10/operation", anew("PUT", 202), ever("operation")),
+		mut("OperationChangesForOldClients", "PROV-10/2.9", anew("PUT", 202), ever("operation")),
+		mut("ConflictWhileRunningIs202", "PROV-11/parameters", anew("PUT", 409), answers(202)),
+		mut("WithoutPlanIs409", "PROV-13/2.9-plan", anew("PUT", 400), answers(409)),
+		mut("WithoutMaintenanceVersionIs409", "PROV-23/absent", anew("PUT", 400, 422), answers(409)),
+		mut("OperationIsANumber", "PROV-25", anew("PUT", 202), says("operation", 5)),
+		mut("OperationTooLong", "PROV-25", anew("PUT", 202), says("operation", strings.Repeat("x", 10_001))),
 	}
 }
 
 func mutantsOfInstances() []mutant {
 	return []mutant{
-		{name: "ForeignPlanTaken", found: "PROV-14/foreign", on: anew("PUT", 400), breaks: answers(201)},
-		{name: "MissingPlaceTaken", found: "PROV-15/space", on: anew("PUT", 400), breaks: answers(201)},
-		{name: "MaintenanceWithoutCode", found: "PROV-20/other", on: anew("PUT", 422).and(code("MaintenanceInfoConflict")),
-			breaks: lacks("error")},
-		{name: "MaintenanceIgnored", found: "UPD-17/other", on: anew("PATCH", 422).and(code("MaintenanceInfoConflict")),
-			breaks: answers(200)},
-		{name: "LateDashboard", found: "PROV-24", on: anew("PUT", 200),
-			breaks: says("dashboard_url", "https://dashboard.example.com")},
+		mut("ForeignPlanTaken", "PROV-14/foreign", anew("PUT", 400), answers(201)),
+		mut("MissingPlaceTaken", "PROV-15/space", anew("PUT", 400), answers(201)),
+		mut("MaintenanceWithoutCode", "PROV-20/other", anew("PUT", 422).and(code("MaintenanceInfoConflict")), lacks("error")),
+		mut("MaintenanceIgnored", "UPD-17/other", anew("PATCH", 422).and(code("MaintenanceInfoConflict")), answers(200)),
+		mut("LateDashboard", "PROV-24", anew("PUT", 200), says("dashboard_url", "https://dashboard.example.com")),
 
-		{name: "UnknownInstanceIs410", found: "GETI-02", on: anew("GET", 404), breaks: answers(410)},
-		{name: "PlanNotShown", found: "GETI-01/ids", on: anew("GET", 200), breaks: lacks("plan_id")},
-		{name: "FetchWhileUpdating", found: "GETI-04", on: anew("GET", 422), breaks: answers(200)},
-		{name: "OldPlanShown", found: "GETI-11", on: anew("GET", 200), breaks: says("plan_id", "the old one")},
-		{name: "UpdateWithoutPermissionIs400", found: "UPD-03/2.9", on: anew("PATCH", 422), breaks: answers(400)},
-		{name: "ChangeOfPlanWithoutPermissionIs200", found: "UPD-03/plan", on: anew("PATCH", 422), breaks: answers(200)},
-		{name: "PreviousValuesAreRefused", found: "UPD-18/2.9", on: anew("PATCH", 200, 202), breaks: answers(400)},
-		{name: "UpdatedIs204", found: "UPD-01", on: anew("PATCH", 200), breaks: both(answers(204), sends(""))},
-		{name: "UpdateAcceptedIs200", found: "UPD-02", on: anew("PATCH", 202), breaks: answers(200)},
-		{name: "UnknownServiceUpdated", found: "UPD-04/unknown", on: anew("PATCH", 400), breaks: answers(200)},
-		{name: "NotUpdateableUpdated", found: "UPD-09", on: anew("PATCH", 422), breaks: answers(200)},
-		{name: "UpdateTokenChanges", found: "UPD-21", on: anew("PATCH", 202), breaks: ever("operation")},
-		{name: "ConcurrencyIsConflict", found: "UPD-22", on: anew("PATCH", 422).and(code("ConcurrencyError")),
-			breaks: answers(409)},
-		{name: "FailedUpdateApplied", found: "UPD-23", on: anew("GET", 200), breaks: ever("plan_id")},
+		mut("UnknownInstanceIs410", "GETI-02", anew("GET", 404), answers(410)),
+		mut("PlanNotShown", "GETI-01/ids", anew("GET", 200), lacks("plan_id")),
+		mut("FetchWhileUpdating", "GETI-04", anew("GET", 422), answers(200)),
+		mut("OldPlanShown", "GETI-11", anew("GET", 200), says("plan_id", "the old one")),
+		mut("UpdateWithoutPermissionIs400", "UPD-03/2.9", anew("PATCH", 422), answers(400)),
+		mut("ChangeOfPlanWithoutPermissionIs200", "UPD-03/plan", anew("PATCH", 422), answers(200)),
+		mut("PreviousValuesAreRefused", "UPD-18/2.9", anew("PATCH", 200, 202), answers(400)),
+		mut("UpdatedIs204", "UPD-01", anew("PATCH", 200), both(answers(204), sends(""))),
+		mut("UpdateAcceptedIs200", "UPD-02", anew("PATCH", 202), answers(200)),
+		mut("UnknownServiceUpdated", "UPD-04/unknown", anew("PATCH", 400), answers(200)),
+		mut("NotUpdateableUpdated", "UPD-09", anew("PATCH", 422), answers(200)),
+		mut("UpdateTokenChanges", "UPD-21", anew("PATCH", 202), ever("operation")),
+		mut("ConcurrencyIsConflict", "UPD-22", anew("PATCH", 422).and(code("ConcurrencyError")), answers(409)),
+		mut("FailedUpdateApplied", "UPD-23", anew("GET", 200), ever("plan_id")),
 
-		{name: "Underscore", found: "LOP-01", on: toPoll(200).and(state("in progress")), breaks: says("state", "in_progress")},
-		{name: "StateOfItsOwn", found: "LOP-01/state", on: toPoll(200), breaks: says("state", "ready")},
-		{name: "RunningIs202", found: "LOP-01/update", on: toPoll(200).and(state("in progress")), breaks: answers(202)},
-		{name: "FailureIs400", found: "LOP-03", on: toPoll(200).and(state("failed")), breaks: answers(400)},
-		{name: "RetryAfterSoon", found: "LOP-05", on: toPoll(200), breaks: heads("Retry-After", "soon")},
-		{name: "UnknownOperationIs410", found: "LOP-09", on: toPoll(404), breaks: answers(410)},
-		{name: "EmptyDescription", found: "LOP-21", on: toPoll(200), breaks: says("description", "")},
-		{name: "NeverEnds", found: "LOP-02", on: toPoll(200), breaks: func() func(*reply) {
-			var ended atomic.Bool
-			return func(r *reply) {
-				if r.body["state"] == "succeeded" && !ended.CompareAndSwap(false, true) {
-					r.says("state", "in progress")
-				}
-			}
-		}()},
+		mut("Underscore", "LOP-01", toPoll(200).and(state("in progress")), says("state", "in_progress")),
+		mut("StateOfItsOwn", "LOP-01/state", toPoll(200), says("state", "ready")),
+		mut("RunningIs202", "LOP-01/update", toPoll(200).and(state("in progress")), answers(202)),
+		mut("FailureIs400", "LOP-03", toPoll(200).and(state("failed")), answers(400)),
+		mut("RetryAfterSoon", "LOP-05", toPoll(200), heads("Retry-After", "soon")),
+		mut("UnknownOperationIs410", "LOP-09", toPoll(404), answers(410)),
+		mut("EmptyDescription", "LOP-21", toPoll(200), says("description", "")),
+		mut("NeverEnds", "LOP-02", toPoll(200).and(state("succeeded")), again(says("state", "in progress"))),
 	}
 }
 
 func mutantsOfBindings() []mutant {
 	return []mutant{
-		{name: "BoundIs200", found: "BIND-01", on: toBind(201), breaks: answers(200)},
-		{name: "CredentialsAreText", found: "BIND-01/2.9", on: toBind(201), breaks: says("credentials", "user:pass")},
-		{name: "CredentialsChange", found: "BIND-02/credentials", on: toBind(200), breaks: func(r *reply) {
+		mut("BoundIs200", "BIND-01", toBind(201), answers(200)),
+		mut("CredentialsAreText", "BIND-01/2.9", toBind(201), says("credentials", "user:pass")),
+		mut("CredentialsChange", "BIND-02/credentials", toBind(200), func(r *reply) {
 			r.says("credentials", map[string]any{"password": "a-fresh-one-each-time"})
-		}},
-		{name: "CredentialsOnce", found: "BIND-02/twice", on: toBind(200), breaks: lacks("credentials")},
-		{name: "BindConflictOfOldClientsIs200", found: "BIND-03/2.9", on: toBind(409), breaks: answers(200)},
-		{name: "BindConflictIs200", found: "BIND-03/app", on: toBind(409), breaks: answers(200)},
-		{name: "UnknownPlanBound", found: "BIND-05/plan", on: toBind(400), breaks: answers(201)},
-		{name: "RequiresAppIs400", found: "BIND-10", on: toBind(422), breaks: answers(400)},
-		{name: "NotBindableBound", found: "BIND-13", on: toBind(400), breaks: answers(201)},
-		{name: "BindingsGoTogether", found: "BIND-16/left", on: on("GET", bindingPath, 200), breaks: answers(404)},
-		{name: "SharedCredentials", found: "BIND-16", on: toBind(201), breaks: sharing()},
-		{name: "BindWhileUpdating", found: "BIND-17/updating", on: toBind(422), breaks: lacks("error")},
-		{name: "AcceptedForOldClients", found: "BIND-20/async-only", on: toBind(422),
-			breaks: both(answers(202), says("operation", "bind"))},
-		{name: "OldClientsWait", found: "HDR-10", on: toBind(201), breaks: answers(202)},
-		{name: "CredentialsTooEarly", found: "BIND-21", on: toBind(202),
-			breaks: says("credentials", map[string]any{"password": "not-yet-valid"})},
-		{name: "BindTokenChanges", found: "BIND-23", on: toBind(202), breaks: ever("operation")},
-		{name: "AsyncWithoutCredentials", found: "BIND-25", on: on("GET", bindingPath, 200), breaks: lacks("credentials")},
-		{name: "PortsAreNumbers", found: "BIND-26", on: toBind(201),
-			breaks: says("endpoints", []any{map[string]any{"host": "db.example.com", "ports": []any{3306}}})},
-		{name: "TimeWithoutFraction", found: "BIND-27", on: toBind(201),
-			breaks: says("metadata", map[string]any{"expires_at": "2030-01-31T23:59:59Z"})},
-		{name: "DrainNotRequired", found: "BIND-30", on: toBind(201),
-			breaks: says("syslog_drain_url", "syslog://logs.example.com")},
-		{name: "NoDrain", found: "BIND-31", on: toBind(201), breaks: lacks("syslog_drain_url")},
-		{name: "DrainOverHTTP", found: "BIND-31/scheme", on: toBind(201),
-			breaks: says("syslog_drain_url", "http://logs.example.com")},
-		{name: "RouteOverHTTP", found: "BIND-32", on: toBind(201), breaks: says("route_service_url", "http://route.example.com")},
-		{name: "VolumeWithoutType", found: "BIND-34", on: toBind(201),
-			breaks: volume(func(m map[string]any) { delete(m, "device_type") })},
-		{name: "VolumeConfigIsAnObject", found: "BIND-35", on: toBind(201), breaks: volume(func(m map[string]any) {
+		}),
+		mut("CredentialsOnce", "BIND-02/twice", toBind(200), lacks("credentials")),
+		mut("BindConflictOfOldClientsIs200", "BIND-03/2.9", toBind(409), answers(200)),
+		mut("BindConflictIs200", "BIND-03/app", toBind(409), answers(200)),
+		mut("UnknownPlanBound", "BIND-05/plan", toBind(400), answers(201)),
+		mut("RequiresAppIs400", "BIND-10", toBind(422), answers(400)),
+		mut("NotBindableBound", "BIND-13", toBind(400), answers(201)),
+		mut("BindingsGoTogether", "BIND-16/left", on("GET", bindingPath, 200), answers(404)),
+		mut("SharedCredentials", "BIND-16", toBind(201), sharing()),
+		mut("BindWhileUpdating", "BIND-17/updating", toBind(422), lacks("error")),
+		mut("AcceptedForOldClients", "BIND-20/async-only", toBind(422), both(answers(202), says("operation", "bind"))),
+		mut("OldClientsWait", "HDR-10", toBind(201), answers(202)),
+		mut("CredentialsTooEarly", "BIND-21", toBind(202), says("credentials", map[string]any{"password": "not-yet-valid"})),
+		mut("BindTokenChanges", "BIND-23", toBind(202), ever("operation")),
+		mut("AsyncWithoutCredentials", "BIND-25", on("GET", bindingPath, 200), lacks("credentials")),
+		mut("PortsAreNumbers", "BIND-26", toBind(201),
+			says("endpoints", []any{map[string]any{"host": "db.example.com", "ports": []any{3306}}})),
+		mut("TimeWithoutFraction", "BIND-27", toBind(201),
+			says("metadata", map[string]any{"expires_at": "2030-01-31T23:59:59Z"})),
+		mut("DrainNotRequired", "BIND-30", toBind(201), says("syslog_drain_url", "syslog://logs.example.com")),
+		mut("NoDrain", "BIND-31", toBind(201), lacks("syslog_drain_url")),
+		mut("DrainOverHTTP", "BIND-31/scheme", toBind(201), says("syslog_drain_url", "http://logs.example.com")),
+		mut("RouteOverHTTP", "BIND-32", toBind(201), says("route_service_url", "http://route.example.com")),
+		mut("VolumeWithoutType", "BIND-34", toBind(201), volume(func(m map[string]any) { delete(m, "device_type") })),
+		mut("VolumeConfigIsAnObject", "BIND-35", toBind(201), volume(func(m map[string]any) {
 			m["private"].(map[string]any)["config"] = map[string]any{}
-		})},
-		{name: "VolumeFormForgotten", found: "BIND-35/again", on: toBind(200),
-			breaks: volume(func(m map[string]any) { delete(m, "private") })},
-		{name: "UnknownBindingIs410", found: "GETB-02/unknown", on: on("GET", bindingPath, 404), breaks: answers(410)},
-		{name: "FetchedDiffers", found: "GETB-04", on: on("GET", bindingPath, 200),
-			breaks: says("credentials", map[string]any{"password": "another-password"})},
-		{name: "CredentialsInPoll", found: "LOB-07", on: on("GET", bindPollPath, 200),
-			breaks: says("credentials", map[string]any{"password": "in-the-wrong-place"})},
-		{name: "UnboundIs204", found: "UNB-01", on: toUnbind(200), breaks: both(answers(204), sends(""))},
-		{name: "UnboundIs202", found: "UNB-01/2.9", on: toUnbind(200), breaks: answers(202)},
-		{name: "UnknownUnboundIs404", found: "UNB-02/unknown", on: toUnbind(410), breaks: answers(404)},
+		})),
+		mut("VolumeFormForgotten", "BIND-35/again", toBind(200), volume(func(m map[string]any) { delete(m, "private") })),
+		mut("UnknownBindingIs410", "GETB-02/unknown", on("GET", bindingPath, 404), answers(410)),
+		mut("FetchedDiffers", "GETB-04", on("GET", bindingPath, 200),
+			says("credentials", map[string]any{"password": "another-password"})),
+		mut("CredentialsInPoll", "LOB-07", on("GET", bindPollPath, 200),
+			says("credentials", map[string]any{"password": "in-the-wrong-place"})),
+		mut("UnboundIs204", "UNB-01", toUnbind(200), both(answers(204), sends(""))),
+		mut("UnboundIs202", "UNB-01/2.9", toUnbind(200), answers(202)),
+		mut("UnknownUnboundIs404", "UNB-02/unknown", toUnbind(410), answers(404)),
 		{name: "NotUnbound", found: "GETB-02/unbound", serve: never("DELETE", bindingPath, "{}")},
-		{name: "UnboundWithoutPlan", found: "UNB-04/plan_id", on: toUnbind(400), breaks: answers(200)},
-		{name: "UnbindTokenChanges", found: "UNB-06/again", on: toUnbind(202), breaks: ever("operation")},
+		mut("UnboundWithoutPlan", "UNB-04/plan_id", toUnbind(400), answers(200)),
+		mut("UnbindTokenChanges", "UNB-06/again", toUnbind(202), ever("operation")),
 	}
 }
 
 func mutantsOfEnds() []mutant {
 	return []mutant{
-		{name: "DeletedIs202", found: "DEPR-01", on: anew("DELETE", 200), breaks: answers(202)},
-		{name: "DeletionAcceptedOfOldClientsIs200", found: "DEPR-02/2.9", on: anew("DELETE", 202), breaks: answers(200)},
-		{name: "DeletionAcceptedIs200", found: "DEPR-02", on: anew("DELETE", 202), breaks: answers(200)},
-		{name: "UnknownDeletedIs404", found: "DEPR-03", on: anew("DELETE", 410), breaks: answers(404)},
-		{name: "UnknownDeletedIs200", found: "DEPR-04", on: anew("DELETE", 410), breaks: answers(200)},
-		{name: "DeletedWithoutService", found: "DEPR-05/service_id", on: anew("DELETE", 400), breaks: answers(200)},
-		{name: "DeletionTokenChanges", found: "DEPR-07", on: anew("DELETE", 202), breaks: ever("operation")},
-		{name: "DeletedWhileUpdating", found: "DEPR-09", on: anew("DELETE", 422), breaks: answers(202)},
+		mut("DeletedIs202", "DEPR-01", anew("DELETE", 200), answers(202)),
+		mut("DeletionAcceptedOfOldClientsIs200", "DEPR-02/2.9", anew("DELETE", 202), answers(200)),
+		mut("DeletionAcceptedIs200", "DEPR-02", anew("DELETE", 202), answers(200)),
+		mut("UnknownDeletedIs404", "DEPR-03", anew("DELETE", 410), answers(404)),
+		mut("UnknownDeletedIs200", "DEPR-04", anew("DELETE", 410), answers(200)),
+		mut("DeletedWithoutService", "DEPR-05/service_id", anew("DELETE", 400), answers(200)),
+		mut("DeletionTokenChanges", "DEPR-07", anew("DELETE", 202), ever("operation")),
+		mut("DeletedWhileUpdating", "DEPR-09", anew("DELETE", 422), answers(202)),
 		{name: "NotDeleted", found: "GETI-06", serve: never("DELETE", instancePath, "{}")},
-		{name: "OrphansAre404", found: "ORB-01", on: anew("DELETE", 410), breaks: answers(404)},
-		{name: "RepeatedBodyDiffers", found: "IDEM-05", on: anew("PUT", 201),
-			breaks: says("metadata", map[string]any{"labels": map[string]any{"a": "b"}})},
+		mut("OrphansAre404", "ORB-01", anew("DELETE", 410), answers(404)),
+		mut("RepeatedBodyDiffers", "IDEM-05", anew("PUT", 201),
+			says("metadata", map[string]any{"labels": map[string]any{"a": "b"}})),
 
-		{name: "NoLocation", found: "FAC-01", on: anew("PUT", 202), breaks: unheaded("Location")},
-		{name: "NoRetryAfter", found: "FAC-03", on: on("GET", operationPath, 202), breaks: unheaded("Retry-After")},
-		{name: "NoConditions", found: "FAC-04", on: on("GET", operationPath, 202),
-			breaks: says("status", map[string]any{"state": "Creating"})},
-		{name: "NoRedirect", found: "FAC-06", on: on("GET", operationPath, 302), breaks: answers(200)},
-		{name: "FailureIs200", found: "FAC-09", on: on("GET", operationPath, 422), breaks: answers(200)},
-		{name: "CachedStatus", found: "FAC-14", on: on("GET", operationPath), breaks: unheaded("Cache-Control")},
+		mut("NoLocation", "FAC-01", anew("PUT", 202), unheaded("Location")),
+		mut("NoRetryAfter", "FAC-03", on("GET", operationPath, 202), unheaded("Retry-After")),
+		mut("NoConditions", "FAC-04", on("GET", operationPath, 202), says("status", map[string]any{"state": "Creating"})),
+		mut("NoRedirect", "FAC-06", on("GET", operationPath, 302), answers(200)),
+		mut("FailureIs200", "FAC-09", on("GET", operationPath, 422), answers(200)),
+		mut("CachedStatus", "FAC-14", on("GET", operationPath), unheaded("Cache-Control")),
 	}
 }
 
@@ -509,9 +473,7 @@ func TestMutantsAreFound(t *testing.T) {
 		t.Skip("it runs the kit against each of many brokers")
 	}
 	broker := open(t).Handler
-	whole := httptest.NewServer(broker)
-	defer whole.Close()
-	target := conformance.Target{URL: whole.URL, Username: username, Password: password}
+	target := at(t, broker)
 	options := conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Second}
 	known := expect.Get(conformance.Learn(context.Background(), target, options))(t)
 	// They mostly wait: many at a time, whatever the number of processors.
@@ -528,12 +490,9 @@ func TestMutantsAreFound(t *testing.T) {
 						broken(broker, w, r, m.on, m.breaks)
 					}
 				}
-				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					serve(broker, w, r)
-				}))
-				defer server.Close()
 				target, options := target, options
-				target.URL, options.Known = server.URL, known
+				target.URL = at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(broker, w, r) })).URL
+				options.Known = known
 				options.Only = regexp.MustCompile("^" + regexp.QuoteMeta(m.found) + " ")
 				report := expect.Get(conformance.Run(context.Background(), target, options))(t)
 				if len(report.Results) != 1 {

@@ -1,8 +1,9 @@
 package conformance_test
 
 import (
-	"context"
+	"cmp"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -37,27 +38,34 @@ func open(t *testing.T) *embedded.Broker {
 	return broker
 }
 
+// at is a handler's own target.
+func at(t *testing.T, h http.Handler) conformance.Target {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return conformance.Target{URL: server.URL, Username: username, Password: password}
+}
+
+// checked asks a broker as most tests do.
+func checked(t *testing.T, target conformance.Target, o conformance.Options) conformance.Report {
+	t.Helper()
+	o.Now, o.Parallel, o.OperationTimeout = time.Now, cmp.Or(o.Parallel, 8), cmp.Or(o.OperationTimeout, 5*time.Minute)
+	if o.Only == nil {
+		o.Only = only(t)
+	}
+	return expect.Get(conformance.Run(t.Context(), target, o))(t)
+}
+
 // notOffered are the cases that no plan of the demo has anything to show for.
 var notOffered = []string{"UPD-15/allowed", "CAT-19/endpoint", "ROT-06"}
 
 // Our broker passes.
 func TestOurBrokerConforms(t *testing.T) {
-	server := httptest.NewServer(open(t).Handler)
-	defer server.Close()
-	options := conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Minute, Only: only(t)}
-	conforms(t, targetOf(server), options)
-}
-
-func conforms(t *testing.T, target conformance.Target, options conformance.Options) {
-	t.Helper()
-	report := expect.Get(conformance.Run(context.Background(), target, options))(t)
+	report := checked(t, at(t, open(t).Handler), conformance.Options{})
 	for _, r := range report.Results {
 		switch r.Outcome {
 		case conformance.Failed, conformance.Blocked:
-			t.Errorf("%s [%s] %s (%s): %s %s", r.ID, r.Level, r.Outcome, r.Plan, r.Title, r.Reason)
-			for _, f := range r.Failures {
-				t.Errorf("  %s", f)
-			}
+			saysWrong(t, r)
 		case conformance.NotApplicable:
 			if !slices.Contains(notOffered, r.ID) {
 				t.Errorf("%s was not asked: %s", r.ID, r.Reason)

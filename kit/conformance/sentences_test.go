@@ -1,14 +1,18 @@
 package conformance
 
 import (
+	"cmp"
 	flags "flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var documents = flags.String("documents", "",
@@ -46,11 +50,7 @@ func printed() []string {
 	for _, c := range Cases() {
 		for minor := OldestMinor; minor <= NewestMinor; minor++ {
 			if s, ok := c.At(minor); ok {
-				if c.speaks != 0 {
-					add(s, c.speaks)
-					continue
-				}
-				add(s, minor)
+				add(s, cmp.Or(c.speaks, minor))
 			}
 		}
 	}
@@ -59,18 +59,10 @@ func printed() []string {
 			add(h.Source, minor)
 		}
 	}
-	var out []string
-	for line := range lines {
-		out = append(out, line)
-	}
-	slices.SortFunc(out, func(a, b string) int { return strings.Compare(after(a)+a, after(b)+b) })
-	return out
+	return slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return strings.Compare(after(a)+a, after(b)+b) })
 }
 
-func after(line string) string {
-	_, text, _ := strings.Cut(line, "\t")
-	return text
-}
+func after(line string) string { return line[strings.Index(line, "\t")+1:] }
 
 // Each sentence that is printed for a version stands verbatim in the version's own document.
 func TestSentencesStandInTheirDocuments(t *testing.T) {
@@ -79,11 +71,7 @@ func TestSentencesStandInTheirDocuments(t *testing.T) {
 		text := map[string]string{}
 		for minor := OldestMinor; minor <= NewestMinor; minor++ {
 			version := fmt.Sprintf("2.%d", minor)
-			content, err := os.ReadFile(filepath.Join(*documents, version+".md"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text[version] = plainText(string(content))
+			text[version] = plainText(string(expect.Get(os.ReadFile(filepath.Join(*documents, version+".md")))(t)))
 		}
 		for _, line := range lines {
 			version, sentence, _ := strings.Cut(line, "\t")
@@ -92,17 +80,11 @@ func TestSentencesStandInTheirDocuments(t *testing.T) {
 			}
 		}
 		if !t.Failed() {
-			if err := os.WriteFile(proved, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(proved, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 		}
 		return
 	}
-	content, err := os.ReadFile(proved)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := strings.Split(strings.TrimSpace(string(content)), "\n")
+	known := strings.Split(strings.TrimSpace(string(expect.Get(os.ReadFile(proved))(t))), "\n")
 	for _, line := range lines {
 		if !slices.Contains(known, line) {
 			t.Errorf("%q was not compared with the document of its version: see the flag -documents", line)

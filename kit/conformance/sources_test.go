@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +15,7 @@ func TestEachCaseHasItsSource(t *testing.T) {
 		used[c.ID], used[c.Rule()] = true, true
 		last := 0
 		for _, s := range c.Sources {
-			to := s.To
-			if to == 0 {
-				to = NewestMinor
-			}
+			to := cmp.Or(s.To, NewestMinor)
 			if s.Level == 0 || s.From < OldestMinor || to < s.From || s.From <= last {
 				t.Errorf("%s: %d to %d at %s comes after 2.%d", c.ID, s.From, to, s.Level, last)
 			}
@@ -125,5 +124,63 @@ func TestSecretsAreHiddenWhole(t *testing.T) {
 				t.Fatalf("a part of a secret is shown: %s", a)
 			}
 		}
+	}
+}
+
+// Instants are compared as times: their fractions may have any number of digits.
+func TestInstantsAreNoTexts(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason        string
+		renew, expire string
+		well          bool
+	}{
+		"SameInstant": {"one text is not the other, and the time is the same", "2030-01-31T23:59:59.5Z",
+			"2030-01-31T23:59:59.50Z", true},
+		"LaterDigits": {"a longer fraction is not a later time", "2030-01-31T23:59:59.1Z", "2030-01-31T23:59:59.10Z", true},
+		"Before":      {"a renewal comes before the end", "2030-01-31T23:59:59.0Z", "2030-02-01T00:00:00.0Z", true},
+		"After":       {"a renewal after the end is found", "2030-01-31T23:59:59.51Z", "2030-01-31T23:59:59.5Z", false},
+		"NoSuchDay":   {"what is no time is found", "2030-02-31T23:59:59.0Z", "2030-03-31T23:59:59.0Z", false},
+		"NoFraction":  {"the pattern has a fraction", "2030-01-31T23:59:59Z", "2030-01-31T23:59:59.0Z", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			grant := object{"metadata": object{"renew_before": c.renew, "expires_at": c.expire}}
+			if wanted, _ := expiry(nil, response{body: grant}); (wanted == "") != c.well {
+				t.Errorf("%s: wanted %q", c.reason, wanted)
+			}
+		})
+	}
+}
+
+// A case that begins with nothing and wants nothing made is asked of a plan that
+// cannot be provisioned too, unless only trying shows what it is about.
+func TestWhatNeedsNoInstanceNeedsNoPlanThatWorks(t *testing.T) {
+	learned := []string{updatable.what, asyncOnly.what, asynchronous.what, bindAsync.what, facade.what}
+	s := &service{id: "s", name: "s", bindable: true, instancesRetrievable: true, bindingsRetrievable: true}
+	p := &plan{service: s, id: "p", name: "p", bindable: true, trouble: "no room", maintenance: "1.0.0",
+		schemas: object{"service_instance": object{"create": object{"parameters": object{"additionalProperties": false}}}}}
+	k := &Knowledge{services: []*service{s}}
+	for range 2 {
+		other := *p
+		other.knowledge = k
+		s.plans, k.plans = append(s.plans, &other), append(k.plans, &other)
+	}
+	k.services = append(k.services, &service{id: "t", name: "t", plans: k.plans})
+	asked := 0
+	for _, c := range Cases() {
+		refusals := !slices.ContainsFunc(c.steps, func(s step) bool {
+			asks := s.ask.method == http.MethodGet || s.ask.method == http.MethodDelete
+			return !asks && (len(s.want.status) == 0 || slices.Min(s.want.status) < 400)
+		})
+		if c.given.reach != nil || len(c.steps) == 0 || !refusals || slices.ContainsFunc(c.needs,
+			func(n need) bool { return slices.Contains(learned, n.what) || n.what == unmaintained.what }) {
+			continue
+		}
+		asked++
+		if plans, reason := k.choose(c); reason != "" || len(c.needs) > 0 && len(plans) == 0 {
+			t.Errorf("%s is not asked: %s", c.ID, reason)
+		}
+	}
+	if asked < 100 {
+		t.Errorf("only %d cases need no instance", asked)
 	}
 }
