@@ -27,6 +27,15 @@ type script struct {
 	clock   time.Duration
 }
 
+func answering(answers ...string) *script { return &script{answers: answers} }
+
+// Answers to a poll.
+const (
+	going = `200 {"state":"in progress"}`
+	done  = `200 {"state":"succeeded"}`
+	fails = `200 {"state":"failed"}`
+)
+
 func (s *script) Do(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,13 +62,13 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 	status, said, _ := strings.Cut(next, " ")
 	code := 0
 	_, _ = fmt.Sscan(status, &code)
-	response := answerOf(code, said)
-	if after, rest, ok := strings.Cut(strings.TrimPrefix(said, "Retry-After="), " "); ok && rest != said &&
-		strings.HasPrefix(said, "Retry-After=") {
-		response = answerOf(code, rest)
+	if later, ok := strings.CutPrefix(said, "Retry-After="); ok {
+		after, body, _ := strings.Cut(later, " ")
+		response := answerOf(code, body)
 		response.Header.Set("Retry-After", after)
+		return response, nil
 	}
-	return response, nil
+	return answerOf(code, said), nil
 }
 
 func answerOf(status int, body string) *http.Response {
@@ -111,7 +120,18 @@ func (s *script) ready(t *testing.T, change func(*cloudcontroller.Client)) *clou
 	return c
 }
 
+// polls counts the polls that were asked.
+func (s *script) polls() (n int) {
+	for _, r := range s.asked {
+		if strings.HasSuffix(r.URL.Path, "/last_operation") {
+			n++
+		}
+	}
+	return n
+}
+
 var asks = map[string]func(c *cloudcontroller.Client) error{
+	"provision": provision,
 	"update": func(c *cloudcontroller.Client) error {
 		return c.Update(context.Background(), cloudcontroller.UpdateRequest{ID: "i", PlanID: "other"})
 	},
@@ -127,11 +147,9 @@ var asks = map[string]func(c *cloudcontroller.Client) error{
 func TestOrphanTable(t *testing.T) {
 	const no, yes = "", "DELETE"
 	for name, tc := range map[string]struct {
-		reason string
-		answer string
-		minor  int
-		// what follows on each request: nothing, a deletion, or success
-		provision, update, bind, deprovision string
+		reason, answer                       string
+		minor                                int
+		provision, update, bind, deprovision string // what follows on each: nothing, a deletion, or success
 	}{
 		"1": {"200 is success", "200 {}", 17, "ok", "ok", "ok", "ok"},
 		"2": {"a malformed 200 is a failure, and nothing was made now", "200 {", 17, no, no, no, no},
@@ -159,19 +177,16 @@ func TestOrphanTable(t *testing.T) {
 		"14a": {"no connection: nobody has seen the request", "refused", 17, no, no, no, no},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for kind, want := range map[string]string{"provision": tc.provision, "update": tc.update, "bind": tc.bind,
-				"deprovision": tc.deprovision} {
-				s := &script{answers: []string{tc.answer, "200 {}"}}
-				set := func(c *cloudcontroller.Client) { c.APIVersion = tc.minor }
-				var err error
-				if kind == "provision" {
-					c := s.client()
-					set(c)
-					err = provision(c)
-				} else {
-					err = asks[kind](s.ready(t, set))
+			for kind, want := range map[string]string{
+				"provision": tc.provision, "update": tc.update, "bind": tc.bind, "deprovision": tc.deprovision,
+			} {
+				s := answering(tc.answer, "200 {}")
+				c := s.client()
+				if kind != "provision" {
+					c = s.ready(t, nil)
 				}
-				got := no
+				c.APIVersion = tc.minor
+				err, got := asks[kind](c), no
 				var failure *cloudcontroller.Failure
 				switch {
 				case err == nil:
@@ -195,7 +210,7 @@ func TestUnexpected202(t *testing.T) {
 		"Old":         func(c *cloudcontroller.Client) { c.APIVersion = 13 },
 		"Synchronous": func(c *cloudcontroller.Client) { c.Synchronous = true },
 	} {
-		s := &script{answers: []string{"202 {}", "200 {}"}}
+		s := answering("202 {}", "200 {}")
 		if err := asks["bind"](s.ready(t, change)); err == nil || len(s.asked) != 2 || s.asked[1].Method != "DELETE" {
 			t.Errorf("%s: %v %v", name, err, s.requests())
 		}
@@ -205,7 +220,7 @@ func TestUnexpected202(t *testing.T) {
 // An orphan is deleted at once, then after 2, 4, 8 … minutes, ten times, which is 34 hours (ORP-02,
 // ORP-03, ORP-04, ORP-05, ORP-07, SIM-19).
 func TestMitigationSchedule(t *testing.T) {
-	s := &script{answers: []string{"500 {}"}}
+	s := answering("500 {}")
 	c := s.client()
 	err := provision(c)
 	var minutes []int
@@ -221,7 +236,7 @@ func TestMitigationSchedule(t *testing.T) {
 		t.Errorf("the operator does not see it: %v %v", left, err)
 	}
 	for _, enough := range []string{"200 {}", "410 ", "202 {}"} {
-		s := &script{answers: []string{"-", "422 {}", "-", enough}}
+		s := answering("-", "422 {}", "-", enough)
 		c := s.client()
 		if err := provision(c); err == nil || len(s.asked) != 4 || len(c.Instances()) != 0 {
 			t.Errorf("%s: %v %v", enough, s.requests(), c.Instances())
@@ -229,50 +244,28 @@ func TestMitigationSchedule(t *testing.T) {
 	}
 }
 
-// Each answer to a poll has its meaning (POLL-06, POLL-07, POLL-08). The table counts the requests
-// until the end, and names the state that is believed then; "" is failure.
+// Each answer to a poll has its meaning (POLL-06, POLL-07, POLL-08): most of them say nothing, so that it is asked again.
 func TestPolls(t *testing.T) {
-	ends := `200 {"state":"succeeded"}`
-	for name, tc := range map[string]struct {
-		reason           string
-		answer           string
+	type end struct {
 		create, deletion int // how many polls until the end
 		created, removed bool
-	}{
-		"Succeeded":   {"done", ends, 1, 1, true, true},
-		"Failed":      {"failed", `200 {"state":"failed","description":"no"}`, 1, 1, false, false},
-		"InProgress":  {"goes on", `200 {"state":"in progress"}`, 2, 2, true, true},
-		"Underscore":  {"no such state", `200 {"state":"in_progress"}`, 2, 2, true, true},
-		"NoState":     {"no state", "200 {}", 2, 2, true, true},
-		"NoJSON":      {"not an object", "200 x", 2, 2, true, true},
-		"Gone":        {"success of a deletion only", "410 {}", 2, 1, true, true},
-		"BadRequest":  {"asks again", "400 {}", 2, 2, true, true},
-		"Forbidden":   {"asks again", "401 {}", 2, 2, true, true},
-		"NotFound":    {"asks again", "404 {}", 2, 2, true, true},
-		"Error":       {"asks again", "500 {}", 2, 2, true, true},
-		"Silence":     {"asks again", "-", 2, 2, true, true},
-		"Created":     {"asks again", "201 " + ends[4:], 2, 2, true, true},
-		"Accepted":    {"asks again", "202 " + ends[4:], 2, 2, true, true},
-		"Redirection": {"asks again", "302 ", 2, 2, true, true},
+	}
+	again := end{2, 2, true, true}
+	for answer, want := range map[string]end{
+		done: {1, 1, true, true}, `200 {"state":"failed","description":"no"}`: {1, 1, false, false}, "410 {}": {2, 1, true, true},
+		going: again, `200 {"state":"in_progress"}`: again, "200 {}": again, "200 x": again, "400 {}": again, "401 {}": again,
+		"404 {}": again, "500 {}": again, "-": again, "201 " + done[4:]: again, "202 " + done[4:]: again, "302 ": again,
 	} {
-		t.Run(name, func(t *testing.T) {
-			polls := func(s *script) (n int) {
-				for _, r := range s.asked {
-					if strings.HasSuffix(r.URL.Path, "/last_operation") {
-						n++
-					}
-				}
-				return n
+		t.Run(answer, func(t *testing.T) {
+			s := answering("202 {}", answer, done)
+			if err := provision(s.client()); (err == nil) != want.created || s.polls() != want.create {
+				t.Errorf("provision: %v %v", err, s.requests())
 			}
-			s := &script{answers: []string{"202 {}", tc.answer, ends}}
-			if err := provision(s.client()); (err == nil) != tc.created || polls(s) != tc.create {
-				t.Errorf("%s: provision: %v %v", tc.reason, err, s.requests())
-			}
-			s = &script{answers: []string{"202 {}", tc.answer, ends}}
+			s = answering("202 {}", answer, done)
 			c := s.ready(t, nil)
-			if err := c.Deprovision(t.Context(), "i"); (err == nil) != tc.removed || polls(s) != tc.deletion ||
-				(len(c.Instances()) == 0) != tc.removed {
-				t.Errorf("%s: deprovision: %v %v", tc.reason, err, s.requests())
+			if err := c.Deprovision(t.Context(), "i"); (err == nil) != want.removed || s.polls() != want.deletion ||
+				(len(c.Instances()) == 0) != want.removed {
+				t.Errorf("deprovision: %v %v", err, s.requests())
 			}
 		})
 	}
@@ -280,31 +273,27 @@ func TestPolls(t *testing.T) {
 
 // When it is polled (POLL-03, POLL-11, POLL-12), and with what (POLL-02).
 func TestPollIntervals(t *testing.T) {
-	wait := `{"state":"in progress"}`
+	later := func(after string) []string {
+		return []string{"202 {}", "200 Retry-After=" + after + " " + going[4:], done}
+	}
 	for name, tc := range map[string]struct {
 		reason  string
 		answers []string
 		change  func(*cloudcontroller.Client)
 		want    []int // seconds of each poll
 	}{
-		"Default": {"each minute, the first at once",
-			[]string{"202 {}", "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 60, 120}},
-		"Clamped": {"not more often than the platform wants",
-			[]string{"202 {}", "200 Retry-After=5 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 60}},
-		"Asked": {"as the broker says", []string{"202 {}", "200 Retry-After=300 " + wait, `200 {"state":"succeeded"}`}, nil,
-			[]int{0, 300}},
-		"Day": {"not less often than each day",
-			[]string{"202 {}", "200 Retry-After=999999999 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 86400}},
-		"Date": {"a date is as nothing", []string{"202 {}", "200 Retry-After=Tue,01Jan2030 " + wait, `200 {"state":"succeeded"}`},
-			nil, []int{0, 60}},
-		"AfterAPause": {"the first after what the 202 says", []string{"202 Retry-After=90 {}", `200 {"state":"succeeded"}`},
+		"Default": {"each minute, the first at once", []string{"202 {}", going, going, done}, nil, []int{0, 60, 120}},
+		"Clamped": {"not more often than the platform wants", later("5"), nil, []int{0, 60}},
+		"Asked":   {"as the broker says", later("300"), nil, []int{0, 300}},
+		"Day":     {"not less often than each day", later("999999999"), nil, []int{0, 86400}},
+		"Date":    {"a date is as nothing", later("Tue,01Jan2030"), nil, []int{0, 60}},
+		"AfterAPause": {"the first after what the 202 says", []string{"202 Retry-After=90 {}", done},
 			func(c *cloudcontroller.Client) { c.PollAfterPause = true }, []int{90}},
-		"Backoff": {"less and less often", []string{"202 {}", "200 " + wait, "200 " + wait, "200 " + wait,
-			`200 {"state":"succeeded"}`},
+		"Backoff": {"less and less often", []string{"202 {}", going, going, going, done},
 			func(c *cloudcontroller.Client) { c.Backoff = 2 }, []int{0, 60, 180, 420}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{answers: tc.answers}
+			s := answering(tc.answers...)
 			c := s.client()
 			if tc.change != nil {
 				tc.change(c)
@@ -317,11 +306,9 @@ func TestPollIntervals(t *testing.T) {
 			expect.Same(t, tc.reason, tc.want, got)
 		})
 	}
-	s := &script{answers: []string{`202 {"operation":"a b&c"}`, "200 " + wait, `200 {"state":"succeeded"}`}}
-	if err := asks["update"](s.ready(t, nil)); err != nil ||
-		s.asked[2].URL.RawQuery != "operation=a+b%26c&plan_id=p&service_id=s" {
-		t.Errorf("an update is polled with %v: %v", s.asked[2].URL, err)
-	}
+	s := answering(`202 {"operation":"a b&c"}`, going, done)
+	expect.OK(t, asks["update"](s.ready(t, nil)))
+	expect.Same(t, "an update is polled with", "operation=a+b%26c&plan_id=p&service_id=s", s.asked[2].URL.RawQuery)
 }
 
 // When polling ends without an end (POLL-04, POLL-05, POLL-06).
@@ -340,7 +327,7 @@ func TestPollLimits(t *testing.T) {
 		"Attempts": {"25 times, as once", func(c *cloudcontroller.Client) { c.PollAttempts = 25 }, false, 25},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`}}
+			s := answering("202 {}", going)
 			c := s.client()
 			if tc.change != nil {
 				tc.change(c)
@@ -351,11 +338,8 @@ func TestPollLimits(t *testing.T) {
 				s.asked = nil
 			}
 			c.KeepOrphans = true
-			err := provision(c)
-			if err == nil || !strings.Contains(err.Error(), "failed to provision within the required time") ||
-				len(s.asked)-1 != tc.polls {
-				t.Errorf("%s: %v after %d polls, want %d", tc.reason, err, len(s.asked)-1, tc.polls)
-			}
+			expect.Says(t, tc.reason, fmt.Sprint(provision(c)), "failed to provision within the required time")
+			expect.Same(t, tc.reason+": polls", tc.polls, len(s.asked)-1)
 		})
 	}
 }

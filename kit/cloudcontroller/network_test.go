@@ -38,15 +38,6 @@ type parcel struct {
 	sent time.Time // when it came to the edge
 }
 
-func (p parcel) is(methods ...string) bool {
-	for _, m := range methods {
-		if p.Method == m && !p.polls() {
-			return true
-		}
-	}
-	return false
-}
-
 func (p parcel) polls() bool { return strings.HasSuffix(p.URL.Path, "/last_operation") }
 
 // RoundTrip makes a network an http.RoundTripper.
@@ -136,9 +127,11 @@ func (n *network) rest() {
 // A fault is what becomes of one exchange.
 type fault struct {
 	reason string
-	act    func(n *network, p parcel) (*http.Response, error)
 	only   func(p parcel) bool // nil for every exchange
+	act    act
 }
+
+type act = func(n *network, p parcel) (*http.Response, error)
 
 // silence is what a platform waits for in vain.
 func silence(p parcel) (*http.Response, error) {
@@ -154,7 +147,7 @@ func said(status int, body string) *http.Response {
 const gatewayPage = "<html><h1>gateway</h1></html>"
 
 // instead delivers the request and answers otherwise.
-func instead(status int, body string) func(*network, parcel) (*http.Response, error) {
+func instead(status int, body string) act {
 	return func(n *network, p parcel) (*http.Response, error) {
 		_ = n.serve(context.WithoutCancel(p.Context()), p)
 		return said(status, body), nil
@@ -162,96 +155,89 @@ func instead(status int, body string) func(*network, parcel) (*http.Response, er
 }
 
 // unseen answers what the broker never sees.
-func unseen(status int, body string) func(*network, parcel) (*http.Response, error) {
+func unseen(status int, body string) act {
 	return func(*network, parcel) (*http.Response, error) { return said(status, body), nil }
 }
 
 func changes(p parcel) bool { return p.Method != http.MethodGet }
-
-func reads(p parcel) bool { return p.Method == http.MethodGet }
-
-func polls(p parcel) bool { return p.polls() }
-
-func creates(p parcel) bool { return p.is(http.MethodPut) }
+func reads(p parcel) bool   { return p.Method == http.MethodGet }
+func polls(p parcel) bool   { return p.polls() }
+func creates(p parcel) bool { return p.Method == http.MethodPut && !p.polls() }
 
 // faults by name. Those that answer for the broker say nothing that is wrong
 // about what the broker has done: against a lie nobody can help.
 var faults = map[string]fault{
-	"Refused": {reason: "no connection", act: func(*network, parcel) (*http.Response, error) {
+	"Refused": {"no connection", nil, func(*network, parcel) (*http.Response, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}},
-	"NotDelivered": {reason: "the request is lost",
-		act: func(_ *network, p parcel) (*http.Response, error) { return silence(p) }},
-	"AnswerLost": {reason: "the broker has done it, and nobody hears", act: func(n *network, p parcel) (*http.Response, error) {
+	"NotDelivered": {"the request is lost", nil, func(_ *network, p parcel) (*http.Response, error) { return silence(p) }},
+	"AnswerLost": {"the broker has done it, and nobody hears", nil, func(n *network, p parcel) (*http.Response, error) {
 		n.alone(context.Background(), p)
 		return silence(p)
 	}},
-	"HungUp": {reason: "the connection breaks at once, and the broker notices while it works",
-		act: func(n *network, p parcel) (*http.Response, error) {
+	"HungUp": {"the connection breaks at once, and the broker notices while it works", nil,
+		func(n *network, p parcel) (*http.Response, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			time.AfterFunc(time.Minute, cancel)
 			n.alone(ctx, p)
 			return nil, errNetwork
 		}},
-	"Reset": {reason: "the connection breaks at once, and the broker does not notice",
-		act: func(n *network, p parcel) (*http.Response, error) {
+	"Reset": {"the connection breaks at once, and the broker does not notice", nil,
+		func(n *network, p parcel) (*http.Response, error) {
 			n.alone(context.Background(), p)
 			return nil, errNetwork
 		}},
-	"Late": {reason: "it is held up at the edge until a later deletion is answered", only: changes,
-		act: func(n *network, p parcel) (*http.Response, error) {
+	"Late": {"it is held up at the edge until a later deletion is answered", changes,
+		func(n *network, p parcel) (*http.Response, error) {
 			n.mu.Lock()
 			n.waiting = append(n.waiting, p)
 			n.mu.Unlock()
 			return silence(p)
 		}},
-	"HeldUp": {reason: "it is held up at the edge for longer than the platform waits", only: changes,
-		act: func(n *network, p parcel) (*http.Response, error) {
+	"HeldUp": {"it is held up at the edge for longer than the platform waits", changes,
+		func(n *network, p parcel) (*http.Response, error) {
 			n.busy.Go(func() { // from now on: rest waits for what is held up, too
 				time.Sleep(61 * time.Second)
 				n.serve(context.Background(), p)
 			})
 			return silence(p)
 		}},
-	"Twice": {reason: "a proxy repeats it", act: func(n *network, p parcel) (*http.Response, error) {
+	"Twice": {"a proxy repeats it", nil, func(n *network, p parcel) (*http.Response, error) {
 		n.alone(context.Background(), p)
 		return n.pass(p)
 	}},
-	"Gateway504": {reason: "the gateway gives up, and the broker goes on",
-		act: func(n *network, p parcel) (*http.Response, error) {
-			select {
-			case response := <-n.alone(context.Background(), p):
-				return response, nil
-			case <-time.After(5 * time.Second):
-				return said(http.StatusGatewayTimeout, gatewayPage), nil
-			}
-		}},
-	"Gateway504Later":  {reason: "the gateway gives up when all is done", act: instead(http.StatusGatewayTimeout, gatewayPage)},
-	"Gateway504Unseen": {reason: "the gateway finds no broker", act: unseen(http.StatusGatewayTimeout, gatewayPage)},
-	"Gateway502": {reason: "the broker crashes after its work",
-		act: instead(http.StatusBadGateway, `{"message": "Internal server error"}`)},
-	"Unavailable": {reason: "the gateway is overloaded", act: unseen(http.StatusServiceUnavailable, `{"description":"later"}`)},
-	"Throttled":   {reason: "a request too many", act: unseen(http.StatusTooManyRequests, `{"message":"Too Many Requests"}`)},
-	"Error500":    {reason: "done, and called a failure", act: instead(http.StatusInternalServerError, `{"description":"oops"}`)},
-	"NoContent":   {reason: "done, and called something that the API has no word for", act: instead(http.StatusNoContent, "")},
-	"Broken": {reason: "the answer is no JSON", act: func(n *network, p parcel) (*http.Response, error) {
+	"Gateway504": {"the gateway gives up, and the broker goes on", nil, func(n *network, p parcel) (*http.Response, error) {
+		select {
+		case response := <-n.alone(context.Background(), p):
+			return response, nil
+		case <-time.After(5 * time.Second):
+			return said(http.StatusGatewayTimeout, gatewayPage), nil
+		}
+	}},
+	"Gateway504Later":  {"the gateway gives up when all is done", nil, instead(http.StatusGatewayTimeout, gatewayPage)},
+	"Gateway504Unseen": {"the gateway finds no broker", nil, unseen(http.StatusGatewayTimeout, gatewayPage)},
+	"Gateway502": {"the broker crashes after its work", nil,
+		instead(http.StatusBadGateway, `{"message": "Internal server error"}`)},
+	"Unavailable": {"the gateway is overloaded", nil, unseen(http.StatusServiceUnavailable, `{"description":"later"}`)},
+	"Throttled":   {"a request too many", nil, unseen(http.StatusTooManyRequests, `{"message":"Too Many Requests"}`)},
+	"Error500":    {"done, and called a failure", nil, instead(http.StatusInternalServerError, `{"description":"oops"}`)},
+	"NoContent":   {"done, and called something that the API has no word for", nil, instead(http.StatusNoContent, "")},
+	"Broken": {"the answer is no JSON", nil, func(n *network, p parcel) (*http.Response, error) {
 		response := n.serve(context.WithoutCancel(p.Context()), p)
 		return said(response.StatusCode, `{"operation": "`), nil
 	}},
-	"BrokenOff": {reason: "the connection breaks within the answer", act: func(n *network, p parcel) (*http.Response, error) {
+	"BrokenOff": {"the connection breaks within the answer", nil, func(n *network, p parcel) (*http.Response, error) {
 		response := n.serve(context.WithoutCancel(p.Context()), p)
 		response.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"oper`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 		return response, nil
 	}},
-	"WrongMember":    {reason: "the token is no text", only: creates, act: instead(http.StatusAccepted, `{"operation": 7}`)},
-	"Poll410":        {reason: "a poll finds it gone, wrongly", only: polls, act: unseen(http.StatusGone, `{}`)},
-	"Poll404":        {reason: "a poll finds nothing", only: polls, act: unseen(http.StatusNotFound, `{}`)},
-	"Poll400":        {reason: "a poll is refused", only: polls, act: unseen(http.StatusBadRequest, `{"description":"bad"}`)},
-	"Poll401":        {reason: "a password is about to change", only: reads, act: unseen(http.StatusUnauthorized, `{}`)},
-	"PollUnderscore": {reason: "the state of old drafts", only: polls, act: unseen(http.StatusOK, `{"state":"in_progress"}`)},
-	"PollFailed": {reason: "the operation is said to have failed, and goes on", only: polls,
-		act: unseen(http.StatusOK, `{"state":"failed"}`)},
-	"Redirected": {reason: "a login page", act: unseen(http.StatusFound, "")},
-	"Concurrency": {reason: "the broker is busy", only: changes,
-		act: unseen(http.StatusUnprocessableEntity, `{"error":"ConcurrencyError"}`)},
+	"WrongMember":    {"the token is no text", creates, instead(http.StatusAccepted, `{"operation": 7}`)},
+	"Poll410":        {"a poll finds it gone, wrongly", polls, unseen(http.StatusGone, `{}`)},
+	"Poll404":        {"a poll finds nothing", polls, unseen(http.StatusNotFound, `{}`)},
+	"Poll400":        {"a poll is refused", polls, unseen(http.StatusBadRequest, `{"description":"bad"}`)},
+	"Poll401":        {"a password is about to change", reads, unseen(http.StatusUnauthorized, `{}`)},
+	"PollUnderscore": {"the state of old drafts", polls, unseen(http.StatusOK, `{"state":"in_progress"}`)},
+	"PollFailed":     {"the operation is said to have failed, and goes on", polls, unseen(http.StatusOK, `{"state":"failed"}`)},
+	"Redirected":     {"a login page", nil, unseen(http.StatusFound, "")},
+	"Concurrency":    {"the broker is busy", changes, unseen(http.StatusUnprocessableEntity, `{"error":"ConcurrencyError"}`)},
 }

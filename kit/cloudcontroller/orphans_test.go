@@ -113,9 +113,8 @@ func play(t *testing.T, h history) (o outcome) {
 				if strings.Contains(e.Decided, "may have left an orphan") {
 					o.mitigated++
 				}
-				o.transcript = append(o.transcript,
-					fmt.Sprintf("%v %s %s %d %s: %s", e.Began.Format("02 15:04:05"), e.Method, e.Path, e.Status,
-						e.Said, e.Decided))
+				o.transcript = append(o.transcript, fmt.Sprintf("%v %s %s %d %s: %s", e.Began.Format("02 15:04:05"), e.Method,
+					e.Path, e.Status, e.Said, e.Decided))
 			}
 		})
 		expect.Get(c.Catalog(t.Context()))(t)

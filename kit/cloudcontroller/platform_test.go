@@ -3,13 +3,12 @@ package cloudcontroller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/cloudcontroller"
@@ -32,7 +31,7 @@ func (s *script) known(t *testing.T, requires string) *cloudcontroller.Client {
 
 // The platform refuses some requests by itself, without asking the broker (SIM-05, SIM-06, SIM-07, SIM-11).
 func TestRefusedByThePlatform(t *testing.T) {
-	s := &script{answers: []string{"200 {}"}}
+	s := answering("200 {}")
 	c := s.known(t, "[]")
 	if err := asks["update"](c); !refused(err, "changing plans") || len(s.asked) != 0 {
 		t.Errorf("SIM-11: %v %v", err, s.requests())
@@ -43,7 +42,7 @@ func TestRefusedByThePlatform(t *testing.T) {
 	if err := c.Deprovision(t.Context(), "none"); !refused(err, "no such") || len(s.asked) != 0 {
 		t.Errorf("SIM-05: %v", err)
 	}
-	s = &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, `200 {"state":"succeeded"}`}}
+	s = answering("202 {}", going, done)
 	c = s.client()
 	busy := 0
 	c.Sleep = func(ctx context.Context, d time.Duration) error {
@@ -69,7 +68,7 @@ func refused(err error, why string) bool {
 
 // Requests carry all that Cloud Controller sends (SIM-15, SIM-19), and deletions come in its order (SIM-20).
 func TestRequests(t *testing.T) {
-	s := &script{answers: []string{"200 {}"}}
+	s := answering("200 {}")
 	c := s.known(t, "[]")
 	expect.OK(t, asks["bind"](c))
 	expect.OK(t, c.Deprovision(t.Context(), "i"))
@@ -87,7 +86,7 @@ func TestRequests(t *testing.T) {
 		}
 		seen[h.Get("X-Broker-API-Request-Identity")] = true
 	}
-	key := &script{answers: []string{"200 {}"}}
+	key := answering("200 {}")
 	if _, err := key.known(t, "[]").Bind(t.Context(), cloudcontroller.BindRequest{InstanceID: "i", ID: "b"}); err != nil ||
 		strings.Contains(key.bodies[0], "app_guid") {
 		t.Errorf("SIM-15: a key: %v %s", err, key.bodies[0])
@@ -112,9 +111,9 @@ func TestGrants(t *testing.T) {
 		"NoVolumeAtAll": {`{"volume_mounts":[]}`, "[]", true},
 	} {
 		for _, later := range []bool{false, true} {
-			s := &script{answers: []string{"201 " + tc.answer, "410 {}"}}
+			s := answering("201 "+tc.answer, "410 {}")
 			if later {
-				s.answers = []string{"202 {}", `200 {"state":"succeeded"}`, "200 " + tc.answer, "410 {}"}
+				s.answers = []string{"202 {}", done, "200 " + tc.answer, "410 {}"}
 			}
 			c := s.known(t, tc.requires)
 			if err := asks["bind"](c); (err == nil) != tc.ok || (len(c.Bindings()) == 1) != tc.ok ||
@@ -128,23 +127,22 @@ func TestGrants(t *testing.T) {
 // An asynchronous bind is ready once it has been fetched; one that cannot be is an orphan (POLL-01, POLL-10).
 func TestBindingsAreFetched(t *testing.T) {
 	for answer, fine := range map[string]bool{`200 {"credentials":{}}`: true, "404 {}": false, "200 x": false, "-": false} {
-		s := &script{answers: []string{"202 {}", `200 {"state":"succeeded"}`, answer, "200 {}"}}
+		s := answering("202 {}", done, answer, "200 {}")
 		c := s.ready(t, nil)
 		err := asks["bind"](c)
 		want := []string{"PUT i/service_bindings/b", "GET i/service_bindings/b/last_operation", "GET i/service_bindings/b"}
 		if !fine {
 			want = append(want, "DELETE i/service_bindings/b")
 		}
-		if diff := cmp.Diff(want, s.requests()); diff != "" || (err == nil) != fine {
-			t.Errorf("%s: %v: -want +got:\n%s", answer, err, diff)
-		}
+		expect.Same(t, answer, want, s.requests())
+		expect.Same(t, fmt.Sprint(answer, err, ": fine"), fine, err == nil)
 	}
 }
 
 // The plan that the platform remembers is the one that an update has come to (POLL-09).
 func TestPlanAfterUpdate(t *testing.T) {
-	for answer, want := range map[string]string{`200 {"state":"succeeded"}`: "other", `200 {"state":"failed"}`: "p"} {
-		s := &script{answers: []string{"202 {}", answer}}
+	for answer, want := range map[string]string{done: "other", fails: "p"} {
+		s := answering("202 {}", answer)
 		c := s.ready(t, nil)
 		if _ = asks["update"](c); c.Instances()[0].PlanID != want || c.Instances()[0].State != cloudcontroller.Ready {
 			t.Errorf("%s: %+v", answer, c.Instances())
@@ -156,14 +154,12 @@ func TestPlanAfterUpdate(t *testing.T) {
 func TestKeeping(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(c *cloudcontroller.Client)
-		answer string
 		state  cloudcontroller.State
 	}{
-		"Failed": {func(c *cloudcontroller.Client) { c.KeepFailed = true }, `200 {"state":"failed"}`,
-			cloudcontroller.CreateFailed},
-		"Orphans": {func(c *cloudcontroller.Client) { c.KeepOrphans = true }, `200 {"state":"failed"}`, cloudcontroller.Orphaned},
+		"Failed":  {func(c *cloudcontroller.Client) { c.KeepFailed = true }, cloudcontroller.CreateFailed},
+		"Orphans": {func(c *cloudcontroller.Client) { c.KeepOrphans = true }, cloudcontroller.Orphaned},
 	} {
-		s := &script{answers: []string{"202 {}", tc.answer}}
+		s := answering("202 {}", fails)
 		c := s.client()
 		tc.change(c)
 		if err := provision(c); err == nil || len(s.asked) != 2 || c.Instances()[0].State != tc.state {
@@ -179,7 +175,7 @@ func TestKeeping(t *testing.T) {
 // An operation that has not ended within its time is deleted even by a platform
 // that leaves to users what failed: it may go on.
 func TestKeepingWhatHasNotEnded(t *testing.T) {
-	s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, "200 {}"}}
+	s := answering("202 {}", going, "200 {}")
 	c := s.client()
 	c.KeepFailed, c.PollAttempts = true, 1
 	if err := provision(c); err == nil || len(s.asked) != 3 || len(c.Instances()) != 0 {
@@ -189,8 +185,8 @@ func TestKeepingWhatHasNotEnded(t *testing.T) {
 
 // A deletion overtakes the making of an instance: nobody asks any more how that ends, nor deletes it once more.
 func TestDeletionOvertakesCreation(t *testing.T) {
-	for name, then := range map[string]string{"Running": `200 {"state":"in progress"}`, "Failed": `200 {"state":"failed"}`} {
-		s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, "200 {}", then}}
+	for name, then := range map[string]string{"Running": going, "Failed": fails} {
+		s := answering("202 {}", going, "200 {}", then)
 		c := s.client()
 		c.Sleep = func(ctx context.Context, d time.Duration) error { return c.Deprovision(ctx, "i") }
 		if err := provision(c); err == nil || len(c.Instances()) != 0 {
@@ -202,7 +198,7 @@ func TestDeletionOvertakesCreation(t *testing.T) {
 
 // A request that was overtaken while it was sent is not an orphan: the deletion that overtook it is somebody's.
 func TestDeletionOvertakesAPoll(t *testing.T) {
-	s := &script{answers: []string{"202 {}", `200 {"state":"failed"}`, "410 {}"}}
+	s := answering("202 {}", fails, "410 {}")
 	c := s.client()
 	deleted := false
 	c.HTTP = doer(func(r *http.Request) (*http.Response, error) {
@@ -222,7 +218,7 @@ func TestDeletionOvertakesAPoll(t *testing.T) {
 
 // A platform that is ended waits for the answer that is under way, and what it was about to delete can be deleted later.
 func TestInterruption(t *testing.T) {
-	s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, "200 {}"}}
+	s := answering("202 {}", going, "200 {}")
 	c := s.ready(t, nil)
 	ctx, interrupt := context.WithCancel(t.Context())
 	c.HTTP = doer(func(r *http.Request) (*http.Response, error) {
@@ -243,33 +239,22 @@ func TestInterruption(t *testing.T) {
 
 // A broker is registered only with a catalog that a platform can use (SIM-01).
 func TestCatalogs(t *testing.T) {
-	const plan = `{"id":"p","name":"p","description":"d"}`
+	const plan, other = `{"id":"p","name":"p","description":"d"}`, `{"id":"q","name":"p","description":"d"}`
 	service := func(id, name, plans string) string {
 		return `{"id":"` + id + `","name":"` + name + `","description":"d","bindable":true,"plans":[` + plans + `]}`
 	}
-	for name, tc := range map[string]struct {
-		answer, problem string
-	}{
-		"Good":     {`200 {"services":[` + service("s", "n", plan) + `]}`, ""},
-		"Empty":    {`200 {"services":[]}`, ""},
-		"NoPlan":   {`200 {"services":[` + service("s", "n", "") + `]}`, "and a plan"},
-		"NoName":   {`200 {"services":[` + service("s", "", plan) + `]}`, "a name"},
-		"PlanNoID": {`200 {"services":[` + service("s", "n", `{"name":"p","description":"d"}`) + `]}`, "needs an id"},
-		"TwoIDs":   {`200 {"services":[` + service("p", "n", plan) + `]}`, "one id"},
-		"TwoNames": {`200 {"services":[` + service("s", "n", plan) + `,` + service("t", "n",
-			`{"id":"q","name":"p","description":"d"}`) + `]}`, "one name"},
-		"TwoPlanNames": {`200 {"services":[` + service("s", "n", plan+`,{"id":"q","name":"p","description":"d"}`) +
-			`]}`, "one name"},
-		"WrongType": {`200 {"services":{}}`, "wrong type"},
-		"NoJSON":    {"200 x", "not JSON"},
-		"Login":     {"401 {}", "refuses the credentials"},
-		"Error":     {`500 {"description":"in pain"}`, "in pain"},
-		"Silence":   {"-", "does not answer"},
+	offers := func(services string) string { return `200 {"services":[` + services + `]}` }
+	for _, c := range []struct{ answer, problem string }{
+		{offers(service("s", "n", plan)), ""}, {offers(""), ""}, {offers(service("s", "n", "")), "and a plan"},
+		{offers(service("s", "", plan)), "a name"}, {offers(service("p", "n", plan)), "one id"},
+		{offers(service("s", "n", `{"name":"p","description":"d"}`)), "needs an id"},
+		{offers(service("s", "n", plan) + "," + service("t", "n", other)), "one name"},
+		{offers(service("s", "n", plan+","+other)), "one name"}, {`200 {"services":{}}`, "wrong type"}, {"200 x", "not JSON"},
+		{"401 {}", "refuses the credentials"}, {`500 {"description":"in pain"}`, "in pain"}, {"-", "does not answer"},
 	} {
-		s := &script{answers: []string{tc.answer}}
-		_, err := s.client().Catalog(t.Context())
-		if (err == nil) != (tc.problem == "") || err != nil && !strings.Contains(err.Error(), tc.problem) {
-			t.Errorf("%s: %v", name, err)
+		_, err := answering(c.answer).client().Catalog(t.Context())
+		if (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%s: %v, want %q", c.answer, err, c.problem)
 		}
 	}
 }
@@ -277,12 +262,12 @@ func TestCatalogs(t *testing.T) {
 // No transcript and no error tells a secret, wherever the broker says it.
 func TestSecretsAreLeftOut(t *testing.T) {
 	const secret = "s3cr3t-of-the-binding"
-	s := &script{answers: []string{
-		`201 {"credentials":{"uri":"x://u:` + secret + `@h","list":["` + secret +
+	s := answering(
+		`201 {"credentials":{"uri":"x://u:`+secret+`@h","list":["`+secret+
 			`"]},"syslog_drain_url":"x","parameters":{"a":"parameter-value"}}`,
-		`500 {"description":"the-password is wrong for ` + secret + `"}`, "500 " + secret, "410 {}",
+		`500 {"description":"the-password is wrong for `+secret+`"}`, "500 "+secret, "410 {}",
 		`500 {"description":"Authorization: Basic dTp0aGUtcGFzc3dvcmQ="}`, "410 {}",
-	}}
+	)
 	c := s.known(t, `["syslog_drain"]`)
 	var told strings.Builder
 	c.Observe = func(e cloudcontroller.Exchange) {
@@ -306,17 +291,14 @@ func TestErrorTexts(t *testing.T) {
 		`400 {}`:                             "provision failed: The broker answered 400 and did not say why.",
 		`422 {"error":"ConcurrencyError"}`:   "provision failed: The broker answered 422 and did not say why.",
 	} {
-		s := &script{answers: []string{answer}}
-		if err := provision(s.client()); err == nil || err.Error() != want {
-			t.Errorf("%s: %v", answer, err)
-		}
+		expect.Same(t, answer, want, fmt.Sprint(provision(answering(answer).client())))
 	}
 }
 
 // A request waits for an answer for 60 s, and for no longer (SIM-17).
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answers: []string{"410 {}"}}
+		s := answering("410 {}")
 		c := s.client()
 		c.Now = now
 		c.HTTP = doer(func(r *http.Request) (*http.Response, error) {
