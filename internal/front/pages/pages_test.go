@@ -61,9 +61,12 @@ func newDesk(t *testing.T) *desk {
 	d.keys = &pages.Keys{Table: d.data}
 	d.server = pages.New(pages.Options{
 		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Names: d.data, Keys: d.keys,
-		Now:     func() time.Time { return d.now },
-		Inquire: func(_ context.Context, q workflow.Inquiry) error { d.asked = append(d.asked, q); return nil },
-		Log:     slog.New(slog.NewTextHandler(&d.log, nil)),
+		Now: func() time.Time { return d.now },
+		Inquire: func(_ context.Context, q workflow.Inquiry) error {
+			d.asked = append(d.asked, q)
+			return nil
+		},
+		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
 		Console: pagestest.Console(d.records, func() time.Time { return d.now }, id,
 			func(ref workflow.Ref) { d.started = append(d.started, ref) }),
 	})
