@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,43 +23,45 @@ import (
 	"github.com/longshore/longshore/internal/test/memory"
 )
 
+// ok ends the test at an error, and got passes on the value of a call.
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func got[V any](v V, err error) func(t *testing.T) V {
+	return func(t *testing.T) V {
+		t.Helper()
+		ok(t, err)
+		return v
+	}
+}
+
+// newStore is an empty data folder.
+func newStore(t *testing.T) *bolt.Store {
+	t.Helper()
+	s := got(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 // handlers are all that is measured.
 func handlers(t *testing.T) map[string]http.Handler {
 	t.Helper()
-	memory, err := ours.New(memory.New(), wire.Log(io.Discard))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = kept.Close() })
-	durable, err := ours.New(kept, wire.Log(io.Discard))
-	if err != nil {
-		t.Fatal(err)
-	}
-	catalog, err := answer(memory, wire.Catalog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := theirs.New(catalog, wire.Log(io.Discard))
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := got(ours.New(memory.New(), wire.Log(io.Discard)))(t)
+	durable := got(ours.New(newStore(t), wire.Log(io.Discard)))(t)
+	peer := got(theirs.New(got(answer(memory, wire.Catalog()))(t), wire.Log(io.Discard)))(t)
 	return map[string]http.Handler{"Memory": memory, "Durable": durable, "Peer": peer}
 }
 
-// No error is measured for an answer: both brokers give the statuses that the
-// measurements require, inside and over loopback.
+// No error is measured for an answer: both brokers give the statuses that the measurements require, inside and over loopback.
 func TestEveryScenarioIsAnswered(t *testing.T) {
 	for _, sc := range scenarios {
 		for name, h := range handlers(t) {
 			t.Run(sc.name+"/"+name, func(t *testing.T) {
-				l, err := sc.load(func(s wire.Shot) ([]byte, error) { return answer(h, s) })
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := got(sc.load(func(s wire.Shot) ([]byte, error) { return answer(h, s) }))(t)
 				r, err := inside(h, 2, time.Millisecond, l)
 				if err != nil || r.nanoseconds <= 0 || r.allocations <= 0 || r.bytes <= 0 {
 					t.Errorf("inside: %+v: %v", r, err)
@@ -87,10 +90,7 @@ func overLoopback(t *testing.T, sc scenario, name string, measured time.Duration
 	s := httptest.NewServer(handlers(t)[name])
 	defer s.Close()
 	address := s.Listener.Addr().String()
-	l, err := sc.load(func(s wire.Shot) ([]byte, error) { return ask(address, s) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := got(sc.load(func(s wire.Shot) ([]byte, error) { return ask(address, s) }))(t)
 	return drive(address, 2, time.Millisecond, measured, l)
 }
 
@@ -116,17 +116,11 @@ func TestErrorsAreNotMeasured(t *testing.T) {
 	}
 }
 
-// Both catalogs are the same, but for what the other broker must write as null,
-// and for what is newer than it.
+// Both catalogs are the same, but for what the other broker must write as null, and for what is newer than it.
 func TestCatalogsAreTheSame(t *testing.T) {
 	read := func(h http.Handler) (v any, size int) {
-		body, err := answer(h, wire.Catalog())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(body, &v); err != nil {
-			t.Fatal(err)
-		}
+		body := got(answer(h, wire.Catalog()))(t)
+		ok(t, json.Unmarshal(body, &v))
 		return pruned(v), len(body)
 	}
 	all := handlers(t)
@@ -147,17 +141,9 @@ func pruned(v any) any {
 	case map[string]any:
 		delete(v, "binding_rotatable")
 		for name, member := range v {
-			switch m := pruned(member).(type) {
-			case nil:
+			m := pruned(member)
+			if object, is := m.(map[string]any); m == nil || m == false || is && len(object) == 0 {
 				delete(v, name)
-			case bool:
-				if !m {
-					delete(v, name)
-				}
-			case map[string]any:
-				if len(m) == 0 {
-					delete(v, name)
-				}
 			}
 		}
 	case []any:
@@ -173,17 +159,17 @@ func difference(at string, a, b any) string {
 	switch x := a.(type) {
 	case map[string]any:
 		y, _ := b.(map[string]any)
-		for name := range y {
-			if _, ok := x[name]; !ok {
+		all := maps.Clone(x)
+		maps.Copy(all, y)
+		for name := range all {
+			_, mine := x[name]
+			if _, theirs := y[name]; !mine || !theirs {
 				return at + "." + name
 			}
-		}
-		for name := range x {
 			if d := difference(at+"."+name, x[name], y[name]); d != "" {
 				return d
 			}
 		}
-		return ""
 	case []any:
 		y, _ := b.([]any)
 		if len(x) != len(y) {
@@ -194,10 +180,10 @@ func difference(at string, a, b any) string {
 				return d
 			}
 		}
-		return ""
-	}
-	if a != b {
-		return at
+	default:
+		if a != b {
+			return at
+		}
 	}
 	return ""
 }
@@ -242,19 +228,11 @@ func TestAFullServerIsMeasured(t *testing.T) {
 		t.Skip("it starts two PostgreSQL servers")
 	}
 	t.Setenv("LONGSHORE_POSTGRES_BIN", filepath.Join("..", ".tools", "postgres-17.11.0", "bin"))
-	dir, err := os.MkdirTemp("", "full-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := got(os.MkdirTemp("", "full-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil { // as root, the server is another user's
-		t.Fatal(err)
-	}
+	ok(t, os.Chmod(dir, 0o711)) // as root, the server is another user's
 	b := &bench{options: options{rounds: 1, manyDatabases: 2, manyBindings: 4}, dir: dir}
-	s, err := b.full()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := got(b.full())(t)
 	if len(s.measures) != len(sampledSteps)+2 {
 		t.Errorf("%d things are measured", len(s.measures))
 	}
@@ -267,19 +245,11 @@ func TestAFullServerIsMeasured(t *testing.T) {
 
 // The copies of an instance are instances to the program: a command finds each of them.
 func TestInstancesAreMultiplied(t *testing.T) {
-	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := newStore(t)
 	records := ledger.New(s, func() string { return "id" })
 	made := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: original}, State: lifecycle.Ready, Created: time.Now()}
-	if err := records.Commit(t.Context(), ledger.Put(made)); err != nil {
-		t.Fatal(err)
-	}
-	if err := multiply(s, 150); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, records.Commit(t.Context(), ledger.Put(made)))
+	ok(t, multiply(s, 150))
 	keys, _, err := records.Instances(t.Context(), "", "", 1000)
 	if err != nil || len(keys) != 100 { // a page
 		t.Errorf("the directory begins with %d instances: %v", len(keys), err)

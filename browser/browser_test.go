@@ -1,5 +1,4 @@
-// Package browser looks at the pages in a real browser: Chromium, with axe for what people need who
-// do not see them as others do.
+// Package browser looks at the pages in a real browser: Chromium, with axe for what people need who do not see them as others do.
 package browser
 
 import (
@@ -87,11 +86,15 @@ func get[T any](w *window, action chromedp.Action[T]) T {
 func (w *window) look(width int64, scheme string) {
 	w.Helper()
 	w.do(chromedp.EmulateViewport(width, 1000))
+	w.media(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+}
+
+// media sets what the page is shown on.
+func (w *window) media(is emulation.SetEmulatedMediaParams) {
+	w.Helper()
 	w.call(func(ctx context.Context) error {
-		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia,
-			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-			}})
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, is)
 		return err
 	})
 }
@@ -161,66 +164,70 @@ func (w *window) picture(name string) {
 	}
 }
 
-// Each page is accessible, fits narrow and wide windows, and breaks no rule of its policy, in light and dark.
-func TestPages(t *testing.T) {
-	w := open(t)
+// everywhere opens pages in narrow and wide windows, light and dark. Each is clean, and has its picture.
+func (w *window) everywhere(open func(shown func(page string))) {
+	w.Helper()
 	w.watch()
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1280} {
 			w.look(width, scheme)
-			for _, scene := range w.stage.Scenes {
-				w.enter(scene)
-				name := fmt.Sprintf("%s-%d-%s", scene, width, scheme)
-				w.clean(name)
-				w.picture(name)
-			}
-			for page, path := range map[string]string{
-				"sign-in": "instance?platform=cf&id=stranger", "upgrade": "order?platform=cf&id=ready&do=upgrade",
-				"delete": "order?platform=cf&id=delete-failed&do=delete",
-			} {
-				w.do(chromedp.Navigate(w.url+"/dashboard/"+path), chromedp.WaitVisible("main h1"))
+			open(func(page string) {
 				name := fmt.Sprintf("%s-%d-%s", page, width, scheme)
 				w.clean(name)
 				w.picture(name)
-			}
+			})
 		}
 	}
+}
+
+// Each page is accessible, fits narrow and wide windows, and breaks no rule of its policy, in light and dark.
+func TestPages(t *testing.T) {
+	w := open(t)
+	w.everywhere(func(shown func(string)) {
+		for _, scene := range w.stage.Scenes {
+			w.enter(scene)
+			shown(scene)
+		}
+		for page, path := range map[string]string{
+			"sign-in": "instance?platform=cf&id=stranger", "upgrade": "order?platform=cf&id=ready&do=upgrade",
+			"delete": "order?platform=cf&id=delete-failed&do=delete",
+		} {
+			w.do(chromedp.Navigate(w.url+"/dashboard/"+path), chromedp.WaitVisible("main h1"))
+			shown(page)
+		}
+	})
 }
 
 // The same of the console.
 func TestConsole(t *testing.T) {
 	w := open(t)
-	w.watch()
 	w.do(chromedp.Navigate(w.url+w.stage.EnterConsole()), chromedp.WaitVisible("main.wide"))
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{390, 1280} {
-			w.look(width, scheme)
-			for page, path := range w.stage.ConsolePages() {
-				name := fmt.Sprintf("console-%s-%d-%s", page, width, scheme)
-				w.do(chromedp.Navigate(w.url+"/console/"+path), chromedp.WaitVisible("main.wide"))
-				w.clean(name)
-				w.picture(name)
-			}
+	w.everywhere(func(shown func(string)) {
+		for page, path := range w.stage.ConsolePages() {
+			w.do(chromedp.Navigate(w.url+"/console/"+path), chromedp.WaitVisible("main.wide"))
+			shown("console-" + page)
 		}
-	}
+	})
 }
 
 // A page brings itself up to date, and keeps the focus where it is.
 func TestAPageRefreshes(t *testing.T) {
 	w := open(t)
 	w.enter("creating")
-	if state := get(w, chromedp.Text("header .state")); state != "Creating" {
-		t.Errorf("the page says %q", state)
+	says := func(want string) {
+		t.Helper()
+		if state := get(w, chromedp.Text("header .state")); state != want {
+			t.Errorf("the page says %q, want %q", state, want)
+		}
 	}
+	says("Creating")
 	w.do(chromedp.Focus("footer button"))
 	w.stage.Finish("creating")
 	w.do(chromedp.WaitVisible("header .good"))
 	if focus := get(w, chromedp.Evaluate[string]("document.activeElement.textContent")); focus != "Sign out" {
 		t.Errorf("afterwards, the focus is on %q", focus)
 	}
-	if state := get(w, chromedp.Text("header .state")); state != "Ready" {
-		t.Errorf("afterwards, the page says %q", state)
-	}
+	says("Ready")
 }
 
 // Without script, a button follows the link, and the page shows the same.
@@ -279,11 +286,8 @@ func TestPrint(t *testing.T) {
 	if on := get(w, chromedp.Evaluate[int](lightness)); on < 3*128 {
 		t.Fatalf("on a dark screen the text has the lightness %d", on)
 	}
-	w.call(func(ctx context.Context) error {
-		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print",
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
-		return err
-	})
+	w.media(emulation.SetEmulatedMediaParams{Media: "print",
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
 	if on := get(w, chromedp.Evaluate[int](lightness)); on > 3*64 {
 		t.Errorf("on paper the text has the lightness %d", on)
 	}

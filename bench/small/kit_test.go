@@ -17,14 +17,12 @@ const (
 	password = "small-password-3f9d"
 )
 
-// departures are the rules with MUST that a small broker on brokerapi breaks;
-// `longshore check` prints the sentence for each.
+// departures are the rules with MUST that a small broker on brokerapi breaks; `longshore check` prints the sentence for each.
 var departures = []string{
 	"DEPR-07", "ERR-06", "INP-01", "INP-02", "INP-03", "PROV-06", "PROV-12", "PROV-15", "PROV-20", "UPD-17",
 }
 
-// The kit finds these and no more that bind: whatever else brokerapi does is
-// permitted.
+// The kit finds these and no more that bind: whatever else brokerapi does is permitted.
 func TestTheKitOnBrokerapi(t *testing.T) {
 	server := httptest.NewServer(small.New(username, password, 400*time.Millisecond, slog.New(slog.DiscardHandler)))
 	defer server.Close()
