@@ -223,8 +223,7 @@ func TestCheckReportsFewAndAlwaysTheSame(t *testing.T) {
 	const want = "parameter /a is required; parameter /b is required; parameter /c is required; parameter /d is required; " +
 		"parameter /e is required; and 3 more"
 
-	// Members are read from maps, whose order changes from run to run; and
-	// requests are checked at once.
+	// Members are read from maps, whose order changes from run to run; and requests are checked at once.
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -267,8 +266,7 @@ func TestCheckPicksTheSchema(t *testing.T) {
 	}
 }
 
-// The parameters that an instance has after an update are judged as a whole, by its plan of then
-// (UPD-12).
+// The parameters that an instance has after an update are judged as a whole, by its plan of then (UPD-12).
 func TestCheckResult(t *testing.T) {
 	const (
 		strict = `"properties": {"size": {"type": "integer", "maximum": 9}, "zone": {"type": "string"}},
@@ -378,4 +376,26 @@ func TestParameterErrorHidesValues(t *testing.T) {
 			expect.Never(t, "an error", fmt.Sprintf("%v %+v %#v", err, err, err), canary, "907020501")
 		})
 	}
+}
+
+// FuzzCheck requires that no parameters make a check panic, and that what the error says is the same each time.
+func FuzzCheck(f *testing.F) {
+	f.Add(`"properties": {"a": {"enum": [1]}}`, `{"a":2}`)
+	f.Add(`"additionalProperties": {"multipleOf": 0.1}`, `{"a":1e-400}`)
+	f.Add(`"properties": {"a": {"uniqueItems": true, "items": {"minimum": 0}}}`, `{"a":[1,1e2,1E+2,-0]}`)
+	f.Add(`"oneOf": [{"$ref": "#/oneOf/1"}, {"$ref": "#/oneOf/0"}]`, `{}`)
+	f.Add(`"propertyNames": {"format": "uri"}, "patternProperties": {"": {"not": {}}}`, `{"":null}`)
+	f.Fuzz(func(t *testing.T, schema, params string) {
+		for _, draft := range []string{draft04, draft20} {
+			c, err := load(map[string]string{"a/offering.yaml": offeringWith(draft, schema)})
+			if err != nil {
+				continue
+			}
+			first := c.Check(catalog.Create, "o", "p", json.RawMessage(params))
+			second := c.Check(catalog.Create, "o", "p", json.RawMessage(params))
+			if fmt.Sprint(first) != fmt.Sprint(second) {
+				t.Errorf("want the same words twice, got %v and %v", first, second)
+			}
+		}
+	})
 }

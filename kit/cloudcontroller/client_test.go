@@ -142,8 +142,7 @@ var asks = map[string]func(c *cloudcontroller.Client) error{
 	"deprovision": func(c *cloudcontroller.Client) error { return c.Deprovision(context.Background(), "i") },
 }
 
-// The orphan table, row by row (ORP-01, ORP-06, SIM-13, SIM-16): which answers
-// make the platform delete what may have been made.
+// The orphan table, row by row (ORP-01, ORP-06, SIM-13, SIM-16): which answers make the platform delete what may have been made.
 func TestOrphanTable(t *testing.T) {
 	const no, yes = "", "DELETE"
 	for name, tc := range map[string]struct {

@@ -87,8 +87,7 @@ type outcome struct {
 // more whether something came late: nothing may need that.
 const soon = lifecycle.LateLook - 5*time.Minute
 
-// patience is how long a user waits in the end before asking again for the
-// deletion of what is not gone: longer than any outage.
+// patience is how long a user waits in the end before asking again for the deletion of what is not gone: longer than any outage.
 const patience = 100 * time.Hour
 
 // play lets a history happen, and looks at what it has left.

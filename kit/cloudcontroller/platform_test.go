@@ -172,8 +172,7 @@ func TestKeeping(t *testing.T) {
 	}
 }
 
-// An operation that has not ended within its time is deleted even by a platform
-// that leaves to users what failed: it may go on.
+// An operation that has not ended within its time is deleted even by a platform that leaves to users what failed: it may go on.
 func TestKeepingWhatHasNotEnded(t *testing.T) {
 	s := answering("202 {}", going, "200 {}")
 	c := s.client()

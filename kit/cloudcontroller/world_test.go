@@ -34,8 +34,7 @@ type world struct {
 	reclaimed atomic.Int64 // by the reaper alone, which nobody may count on
 }
 
-// A flaw replaces a part of the broker by one that is broken, to prove that it
-// would be noticed. The zero flaw replaces nothing.
+// A flaw replaces a part of the broker by one that is broken, to prove that it would be noticed. The zero flaw replaces nothing.
 type flaw struct {
 	records   func(broker.Records) broker.Records
 	steps     func(store.Store) store.Store // the store of workers alone

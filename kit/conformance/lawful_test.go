@@ -17,9 +17,8 @@ import (
 	"github.com/longshore/longshore/kit/conformance"
 )
 
-// A lawful broker is ours with what it does beyond the specification taken away:
-// each of its answers is one that some document permits, and that some broker
-// gives.
+// A lawful broker is ours with what it does beyond the specification taken away: each of its answers is one that some document
+// permits, and that some broker gives.
 type lawful struct {
 	broker http.Handler
 	minor  int // the only version that is served

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/test/catalogtest"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -28,8 +30,7 @@ func judgedBy(judge func(check.Plan) (json.RawMessage, error)) compile.Options {
 	return compile.Options{Providers: map[string]check.Func{"demo": judge}}
 }
 
-// A found is a problem as tests compare it: its place, and a fragment of what
-// it says where one is wanted.
+// A found is a problem as tests compare it: its place, and a fragment of what it says where one is wanted.
 type found struct {
 	File  string
 	Line  int
@@ -254,4 +255,123 @@ func refusedSchemas() map[string]refusal {
 			with("metadata:\n  a: &a ["+strings.Repeat("x,", 99)+"]\n  b: &b ["+strings.Repeat("*a,", 99)+"]\n  c: ["+
 				strings.Repeat("*b,", 99)+"]"), in(7, "expands to more than")),
 	}
+}
+
+func TestLoadSources(t *testing.T) {
+	other := strings.NewReplacer("offering-1", "offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "name: one",
+		"name: nine").Replace(sound)
+	client := "dashboard_client: {id: client, secret: s3cret, redirect_uri: \"https://example.com\"}\n"
+	one := func(of fs.FS) []compile.Source { return []compile.Source{{Name: "mine", FS: of}} }
+	for name, tc := range map[string]struct {
+		reason  string
+		sources []compile.Source
+		want    []found
+	}{
+		"None": {"A broker without a folder has nothing to offer.", nil, []found{{"offerings", 0, "no folder"}}},
+		"EmptyFolder": {"An operator who names a folder means it to hold something; each is judged by itself.", []compile.Source{
+			{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound})},
+			{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", ".git/offering.yaml": other})},
+		}, []found{{"mine", 0, "no offering"}}},
+		"Misplaced": {"What looks like an offering and would not be read is told of, and where it belongs.",
+			one(folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})),
+			[]found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"},
+				{"mine/b", 0, "holds no offering.yaml; rename offering.yml"}}},
+		"UnreadableFolder": {"A folder that its owner alone may read is not taken for an empty one.",
+			one(unreadable{folder(map[string]string{"a/offering.yaml": sound, "b/offering.yaml": other}), "b"}),
+			[]found{{"mine/b", 0, "cannot be read"}}},
+		"TooLargeFile": {"A file beyond any real one is not read into memory.",
+			[]compile.Source{mine(strings.Repeat("#", 1<<20+1))}, []found{{"mine/a/offering.yaml", 1, "larger"}}},
+		"UniqueAcrossSources": {
+			"CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.", []compile.Source{
+				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound + client})},
+				{Name: "mine", FS: folder(map[string]string{
+					"a/offering.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
+					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7",
+						"name: nine", "name: one").Replace(other)})},
+			}, []found{{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"},
+				{"mine/a/offering.yaml", 14, "shipped/a/offering.yaml:14"},
+				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"},
+				{"mine/b/offering.yaml", 2, "shipped/a/offering.yaml:2"},
+				{"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"}}},
+		"OrderOfFiles": {"Problems come in the order of the files, then of lines.", []compile.Source{
+			{Name: "z", FS: folder(map[string]string{"a/offering.yaml": "{",
+				"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"})})},
+			{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
+		}, []found{{"a/a/offering.yaml", 1, "must be an object"}, {"z/a/offering.yaml", 1, "not YAML"},
+			{"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := compile.Load(known, tc.sources...)
+			refuses(t, tc.reason, err, tc.want...)
+		})
+	}
+}
+
+// An unreadable file system lets nobody into one of its folders.
+type unreadable struct {
+	fs.FS
+	name string
+}
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if strings.HasPrefix(name, u.name+"/") {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return u.FS.Open(name)
+}
+
+// Other files beside an offering are its provider's, whatever their names; the folder of one offering is a source too.
+func TestLoadLeavesOtherFiles(t *testing.T) {
+	one := map[string]string{"offering.yaml": sound, "template.yaml": "Resources: [", "policies/deep/offering.yaml": "{"}
+	within := map[string]string{}
+	for name, text := range one {
+		within["a/"+name] = text
+	}
+	for _, files := range []map[string]string{one, within} {
+		c, err := load(files)
+		if err != nil || len(c.Offerings()) != 1 {
+			t.Errorf("want one offering, got %v", err)
+		}
+	}
+}
+
+// FuzzLoad requires that no file makes Load panic, hang, or say nothing of what it refuses.
+func FuzzLoad(f *testing.F) {
+	f.Add(sound)
+	f.Add(spoil(map[int]string{10: "  description: d\n  schemas: &s {service_instance: {create: {parameters: {$schema: " +
+		"\"http://json-schema.org/draft-04/schema#\", type: object, id: \"x#y\", properties: {a: {$ref: \"#\"}}}}}}",
+		13: "  <<: {schemas: *s}\n  description: d"}))
+	f.Add(spoil(map[int]string{10: "  description: d\n  schemas: {service_binding: {create: {parameters: {$schema: " +
+		"\"https://json-schema.org/draft/2020-12/schema\", type: object, $id: \"a:b\", $dynamicAnchor: a, $defs: {b: {$id: c, " +
+		"$anchor: a}}}}}}"}))
+	f.Add("&a {b: *a, <<: [*a, *a]}")
+	f.Add("[[[[")
+	f.Add("a: !!binary x\n? [b]\n: !!float z\n")
+	f.Add("---\n...\n---\n")
+	f.Add("id: \x00\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := load(map[string]string{"a/offering.yaml": text})
+		var problems compile.Problems
+		switch {
+		case err == nil && c == nil, err != nil && c != nil:
+			t.Fatalf("want either a catalog or an error, got %v, %v", c, err)
+		case err != nil && (!errors.As(err, &problems) || len(problems) == 0):
+			t.Fatalf("want problems, got %T: %v", err, err)
+		case err == nil:
+			for _, o := range c.Offerings() {
+				if _, err := json.Marshal(o); err != nil {
+					t.Fatalf("what loads must have a form in JSON: %v", err)
+				}
+				for _, p := range o.Plans {
+					// A schema that compiles must be able to judge.
+					_ = c.Check(catalog.Create, o.ID, p.ID, json.RawMessage(`{"a":{"b":[1,2.5e3,null,"x"]}}`))
+				}
+			}
+		}
+		for _, p := range problems {
+			if p.What == "" || p.Remedy == "" || p.Line < 1 {
+				t.Errorf("want line, words and remedy, got %+v", p)
+			}
+		}
+	})
 }

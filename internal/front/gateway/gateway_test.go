@@ -68,8 +68,7 @@ func TestPathsArriveAsSent(t *testing.T) {
 	}
 }
 
-// The gateway counts bodies by itself: a HEAD has none, and must not promise one
-// to it.
+// The gateway counts bodies by itself: a HEAD has none, and must not promise one to it.
 func TestHeadHasNoBodyToCount(t *testing.T) {
 	response := answered(t, event{HTTPMethod: "HEAD", Path: "/v2/catalog"}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "12")

@@ -76,8 +76,7 @@ func TestEveryMemberIsBounded(t *testing.T) {
 	}
 }
 
-// A deletion gets through whatever its audit header holds; what is too large to
-// keep is left out (OID-03).
+// A deletion gets through whatever its audit header holds; what is too large to keep is left out (OID-03).
 func TestDeletionsTakeAnyOriginator(t *testing.T) {
 	for _, path := range []string{instance, binding} {
 		b := &stub{result: broker.Result{Effect: broker.Done}}

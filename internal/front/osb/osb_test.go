@@ -276,8 +276,7 @@ func TestVersionHeader(t *testing.T) {
 	}
 }
 
-// The first of several refusals, in the order of docs/divergences.md, is the answer. Without a
-// login, no body is read.
+// The first of several refusals, in the order of docs/divergences.md, is the answer. Without a login, no body is read.
 func TestEvaluationOrder(t *testing.T) {
 	big := strings.Repeat("x", 300<<10)
 	for name, tc := range map[string]struct {
@@ -491,8 +490,7 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 		get("If-None-Match", tag, "X-Broker-API-Version", "2.9").Code)
 }
 
-// CAT-15: a platform that takes a plan without a word for one that is not
-// bindable reads the offering's word on it.
+// CAT-15: a platform that takes a plan without a word for one that is not bindable reads the offering's word on it.
 func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 	yes, no := true, false
 	s := newServer(t, &stub{}, io.Discard)
@@ -515,8 +513,7 @@ func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 	}
 }
 
-// Where a GET is answered, a HEAD is, by the same headers and no body (RFC 9110,
-// section 9.3.2).
+// Where a GET is answered, a HEAD is, by the same headers and no body (RFC 9110, section 9.3.2).
 func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	token := tokenOf(lifecycle.Key{Platform: "platform-1", Instance: "i"})
 	s := newServer(t, &stub{grant: &provider.Grant{}, poll: broker.Poll{Token: token, RetryAfter: time.Second,
@@ -551,8 +548,7 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	expect.Same(t, "Allow", "GET, HEAD", send(t, s, "POST", "/v2/catalog", "{}").Header().Get("Allow"))
 }
 
-// CAT-30: a tag is of use to those alone who may keep what it is of. Nothing else
-// is kept: answers hold credentials.
+// CAT-30: a tag is of use to those alone who may keep what it is of. Nothing else is kept: answers hold credentials.
 func TestOnlyTheCatalogIsKept(t *testing.T) {
 	s := newServer(t, &stub{grant: &provider.Grant{}}, io.Discard)
 	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
@@ -585,8 +581,7 @@ func TestDotsAreNoIdentifiers(t *testing.T) {
 	}
 }
 
-// A client that hangs up makes no internal error; a deadline and any other fault
-// do, even if it has.
+// A client that hangs up makes no internal error; a deadline and any other fault do, even if it has.
 func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
@@ -615,8 +610,7 @@ func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
 	}
 }
 
-// Each line about a request names what it is about: whose, and which instance
-// and binding, as far as that is known.
+// Each line about a request names what it is about: whose, and which instance and binding, as far as that is known.
 func TestLinesNameTheirSubject(t *testing.T) {
 	token := tokenOf(lifecycle.Key{Platform: "platform-1", Instance: "i 1", Binding: "b"})
 	const at, bound = "/v2/service_instances/i%201", "/v2/service_instances/i%201/service_bindings/b"
@@ -658,8 +652,7 @@ func TestLinesNameTheirSubject(t *testing.T) {
 		log(&stub{}, "GET", "/v2/service_instances/canary", "", "Authorization", ""), "canary")
 }
 
-// INP-05: what clients send empty because they cannot leave it out is as absent;
-// what names something is not.
+// INP-05: what clients send empty because they cannot leave it out is as absent; what names something is not.
 func TestEmptyMembersAreAbsent(t *testing.T) {
 	const key = `{"service_id":"s","plan_id":"p","app_guid":"","context":{},"bind_resource":{"app_guid":"","route":""}}`
 	type bound struct{ app, route string }
@@ -892,8 +885,7 @@ func TestPendingStatusHints(t *testing.T) {
 	}
 }
 
-// RID-02: the request identity is in the log, and goes with the request to
-// where the operation is kept.
+// RID-02: the request identity is in the log, and goes with the request to where the operation is kept.
 func TestRequestIdentityIsKept(t *testing.T) {
 	var log bytes.Buffer
 	b := creating()

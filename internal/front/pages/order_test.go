@@ -58,8 +58,7 @@ func orderly(t *testing.T) (*desk, *ordered) {
 	return d, to
 }
 
-// A session that acts has the broker upgrade an instance, and delete again what could not be deleted; each is asked
-// about first.
+// A session that acts has the broker upgrade an instance, and delete again what could not be deleted; each is asked about first.
 func TestOrders(t *testing.T) {
 	d, to := orderly(t)
 	d.sees(d.page(own), http.StatusOK, "order?do=upgrade&amp;id=orders-db&amp;platform=cf")

@@ -523,8 +523,7 @@ func TestMarkupIsText(t *testing.T) {
 	}
 }
 
-// A table that cannot be read gives a clear page, and the cause goes to the log alone. Neither a
-// link nor a cookie is logged.
+// A table that cannot be read gives a clear page, and the cause goes to the log alone. Neither a link nor a cookie is logged.
 func TestAFaultIsToldWithoutItsCause(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())

@@ -11,10 +11,9 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// AUTH-02: a login costs no hash that is slow on purpose, which would let
-// anybody keep the broker busy, and takes as long whatever is wrong with it:
-// secrets meet in constant time only, and no comparison is left out because
-// another one has failed. A clock could not tell; the code can be read.
+// AUTH-02: a login costs no hash that is slow on purpose, which would let anybody keep the broker busy, and takes as long
+// whatever is wrong with it: secrets meet in constant time only, and no comparison is left out because another one has failed. A
+// clock could not tell; the code can be read.
 func TestLoginsAreCheapAndConstant(t *testing.T) {
 	functions := map[string]*ast.FuncDecl{}
 	for _, path := range expect.Get(filepath.Glob("*.go"))(t) {

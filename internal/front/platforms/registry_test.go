@@ -25,8 +25,7 @@ func two(t *testing.T) platforms.Registry {
 		Credential: login("cf-eu", "second"), Offerings: []string{"demo/sync"}}, "p-1", epoch))(t)
 }
 
-// A document that only holds a user name and a password is a whole one: that
-// is what a deployment makes.
+// A document that only holds a user name and a password is a whole one: that is what a deployment makes.
 func TestDocuments(t *testing.T) {
 	r := expect.Get(platforms.Decode([]byte(`{"username":"broker","password":"first"}`)))(t)
 	expect.Same(t, "the registry", one(login("broker", "first")), r)
@@ -138,9 +137,8 @@ func TestEachPlatformIsItself(t *testing.T) {
 	}
 }
 
-// A rotation under load: two processes that keep the registry, each with
-// requests by the old password and, from the moment it is known, by the new
-// one. None is refused before the overlap ends.
+// A rotation under load: two processes that keep the registry, each with requests by the old password and, from the moment it is
+// known, by the new one. None is refused before the overlap ends.
 //
 // AUTH-08: several passwords are valid at once.
 func TestRotationLosesNoRequest(t *testing.T) {
