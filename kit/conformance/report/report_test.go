@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 	"github.com/longshore/longshore/kit/conformance/report"
@@ -20,34 +18,31 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func sample() conformance.Report {
+	const must, should, document = conformance.Must, conformance.Should, "Open Service Broker API"
+	const notOffered = "the broker does not offer a plan that is provisioned asynchronously"
 	return conformance.Report{
 		URL: "https://broker.example.com", Minor: 17, Duration: 83500 * time.Millisecond,
 		Left:   []string{"/v2/service_instances/i (made by PROV-01): its deletion ended: failed"},
 		Unsure: []string{"/v2/service_instances/j (asked for by PROV-01): DELETE had no answer: 502 \"\""},
-		Hazards: []conformance.Hazard{{Level: conformance.Should, Text: "the broker takes any password",
-			Source: conformance.Source{Level: conformance.Should, From: 13, Document: "Open Service Broker API",
-				Section: "Platform to Service Broker Authentication", Sentence: "it is RECOMMENDED that …"}}},
+		Hazards: []conformance.Hazard{{Level: should, Text: "the broker takes any password", Source: conformance.Source{
+			Level: should, From: 13, Document: document, Section: "Platform to Service Broker Authentication",
+			Sentence: "it is RECOMMENDED that …"}}},
 		Results: []conformance.Result{
-			{ID: "HDR-01", Section: "version header", Title: "version 2.9 is served", Level: conformance.Must, Since: 9,
+			{ID: "HDR-01", Section: "version header", Title: "version 2.9 is served", Level: must, Since: 9,
 				Outcome: conformance.Passed, Duration: 4 * time.Millisecond, Reason: "something that could not be looked at"},
 			{ID: "PROV-08/space", Section: "provision", Title: "another request for a ready instance conflicts: space",
-				Level: conformance.Must,
-				Since: 9, Plan: "db/small",
-				Source: conformance.Source{Level: conformance.Must, From: 12, Document: "Open Service Broker API",
-					Section: "Provisioning, 409 Conflict", Sentence: "MUST be returned if …"},
-				Outcome: conformance.Failed, Failures: []conformance.Failure{{
-					Rule: "PROV-08", Request: "PUT /v2/service_instances/i?accepts_incomplete=true as 2.17", Want: "status 409",
-					Got: `200 {"dashboard_url":"https://d.example.com/?a=1&b=<2>"}`,
-				}}},
-			{ID: "PROV-10", Section: "provision", Title: "an identical request while provisioning is answered 202",
-				Level: conformance.Must, Since: 12, Outcome: conformance.NotApplicable,
-				Reason: "the broker does not offer a plan that is provisioned asynchronously"},
-			{ID: "LOP-01", Section: "last operation", Title: "a running operation is in progress", Level: conformance.Must,
-				Since: 9, Outcome: conformance.NotApplicable,
-				Reason: "the broker does not offer a plan that is provisioned asynchronously"},
-			{ID: "BIND-02", Section: "bind", Title: "an identical request gives the same credentials", Level: conformance.Should,
-				Since: 9, Plan: "db/small", Outcome: conformance.Blocked,
-				Reason: "a binding of a ready instance: PUT was answered 500"},
+				Level: must, Since: 9, Plan: "db/small", Outcome: conformance.Failed,
+				Source: conformance.Source{Level: must, From: 12, Document: document, Section: "Provisioning, 409 Conflict",
+					Sentence: "MUST be returned if …"},
+				Failures: []conformance.Failure{{Rule: "PROV-08", Want: "status 409",
+					Request: "PUT /v2/service_instances/i?accepts_incomplete=true as 2.17",
+					Got:     `200 {"dashboard_url":"https://d.example.com/?a=1&b=<2>"}`}}},
+			{ID: "PROV-10", Section: "provision", Title: "an identical request while provisioning is answered 202", Level: must,
+				Since: 12, Outcome: conformance.NotApplicable, Reason: notOffered},
+			{ID: "LOP-01", Section: "last operation", Title: "a running operation is in progress", Level: must, Since: 9,
+				Outcome: conformance.NotApplicable, Reason: notOffered},
+			{ID: "BIND-02", Section: "bind", Title: "an identical request gives the same credentials", Level: should, Since: 9,
+				Plan: "db/small", Outcome: conformance.Blocked, Reason: "a binding of a ready instance: PUT was answered 500"},
 		},
 	}
 }
@@ -70,8 +65,10 @@ func TestGolden(t *testing.T) {
 				if *update {
 					expect.OK(t, os.WriteFile(path, []byte(got), 0o644))
 				}
-				want := expect.Get(os.ReadFile(path))(t)
-				expect.Same(t, "the report", string(want), got)
+				expect.Same(t, "the report", string(expect.Get(os.ReadFile(path))(t)), got)
+				if format == "json" && !json.Valid([]byte(got)) {
+					t.Error("it is no JSON")
+				}
 			})
 		}
 	}
@@ -96,7 +93,6 @@ func TestJUnitIsXML(t *testing.T) {
 		Suites   []struct {
 			Tests int `xml:"tests,attr"`
 			Cases []struct {
-				Name    string `xml:"name,attr"`
 				Failure *struct {
 					Text string `xml:",chardata"`
 				} `xml:"failure"`
@@ -120,31 +116,5 @@ func TestJUnitIsXML(t *testing.T) {
 	}
 	if n != parsed.Tests || !told {
 		t.Errorf("%d cases, told %v", n, told)
-	}
-}
-
-func TestJSONHoldsAll(t *testing.T) {
-	var parsed struct {
-		Version  string         `json:"api_version"`
-		Conforms bool           `json:"conforms"`
-		Totals   map[string]int `json:"totals"`
-		Left     []string       `json:"left_behind"`
-		Cases    []struct {
-			ID, Level, Since, Outcome, Reason, Plan string
-			Failures                                []conformance.Failure
-		}
-	}
-	expect.OK(t, json.Unmarshal([]byte(written(t, "json", sample())), &parsed))
-	if parsed.Version != "2.17" || parsed.Conforms || len(parsed.Left) != 1 {
-		t.Errorf("got %+v", parsed)
-	}
-	expect.Same(t, "totals", map[string]int{"passed": 1, "failed": 1, "blocked": 1, "not_applicable": 2}, parsed.Totals)
-	for n, want := range sample().Results {
-		got := parsed.Cases[n]
-		if got.ID != want.ID || got.Outcome != want.Outcome.String() || got.Level != want.Level.String() ||
-			got.Reason != want.Reason ||
-			got.Plan != want.Plan || !cmp.Equal(got.Failures, want.Failures) {
-			t.Errorf("-want %+v +got %+v", want, got)
-		}
 	}
 }
