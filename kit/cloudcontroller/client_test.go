@@ -53,26 +53,22 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 	case "-":
 		return nil, context.DeadlineExceeded
 	case "cut":
-		response := answerOf(http.StatusCreated, "")
+		response := said(http.StatusCreated, "")
 		response.Body = io.NopCloser(io.MultiReader(strings.NewReader("{}"), iotest.ErrReader(io.ErrUnexpectedEOF)))
 		return response, nil
 	case "refused":
 		return nil, &net.OpError{Op: "dial", Err: errNetwork}
 	}
-	status, said, _ := strings.Cut(next, " ")
+	status, text, _ := strings.Cut(next, " ")
 	code := 0
 	_, _ = fmt.Sscan(status, &code)
-	if later, ok := strings.CutPrefix(said, "Retry-After="); ok {
+	if later, ok := strings.CutPrefix(text, "Retry-After="); ok {
 		after, body, _ := strings.Cut(later, " ")
-		response := answerOf(code, body)
+		response := said(code, body)
 		response.Header.Set("Retry-After", after)
 		return response, nil
 	}
-	return answerOf(code, said), nil
-}
-
-func answerOf(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+	return said(code, text), nil
 }
 
 func (s *script) sleep(_ context.Context, d time.Duration) error {

@@ -147,9 +147,7 @@ func TestThePageCountsTheCases(t *testing.T) {
 			t.Errorf("docs/conformance-kit.md has no row %q with %v", first, n)
 		}
 	}
-	if asks := fmt.Sprintf("some %d cases", counts[0][0]); !strings.Contains(string(page), asks) {
-		t.Errorf("docs/conformance-kit.md does not say %q", asks)
-	}
+	expect.Says(t, "docs/conformance-kit.md", string(page), fmt.Sprintf("some %d cases", counts[0][0]))
 }
 
 // A broker is asked below its base path, and of the plan that was chosen; what

@@ -92,27 +92,20 @@ func TestSecretsAreWholeWords(t *testing.T) {
 		{"pass", "pass", true}, {"k7-long-secret", "k7-long-secret", true}, {"xk7-long-secret", "k7-long-secret", false},
 		{"xk7-long-secret k7-long-secret.", "k7-long-secret", true}, {"äpass", "pass", false},
 	} {
-		if got := tokenIn(c.text, c.secret); got != c.found {
-			t.Errorf("%q in %q: %v", c.secret, c.text, got)
-		}
+		expect.Same(t, c.secret+" in "+c.text, c.found, tokenIn(c.text, c.secret))
 	}
 	for secret, want := range map[string]bool{
 		"pass": false, "password": false, "Platform": false, "hunter2": false, "k7-long!": true,
 		"correcthorsebatterystaple": true,
 	} {
-		if tellable(secret) != want {
-			t.Errorf("%q can be told: %v", secret, !want)
-		}
+		expect.Same(t, secret+" can be told", want, tellable(secret))
 	}
 }
 
 // Half a secret is secret, too, and so is what stands beside a name that is hidden.
 func TestSecretsAreHiddenWhole(t *testing.T) {
 	const secret = "k7-long-secret"
-	r, err := newRunner(Target{URL: "http://broker.example.com", Username: "platform", Password: secret}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Get(newRunner(Target{URL: "http://broker.example.com", Username: "platform", Password: secret}, Options{}))(t)
 	for _, c := range []object{{"host": "db.example.com"}, {"uri": "postgres://app:t4-only-in-the-uri@db.example.com/orders"}} {
 		r.secrets.learn(response{body: object{"credentials": c}})
 	}
@@ -121,9 +114,7 @@ func TestSecretsAreHiddenWhole(t *testing.T) {
 		"at postgres://app:t4-only-in-the-uri@db.example.com/orders": "at (left out)",
 		"Basic cGxhdGZvcm06azctbG9uZy1zZWNyZXQ=":                     "Basic (left out)",
 	} {
-		if got := r.secrets.hide(said); got != want {
-			t.Errorf("%q is shown as %q, not as %q", said, got, want)
-		}
+		expect.Same(t, said, want, r.secrets.hide(said))
 	}
 	for n := range 310 {
 		said := strings.Repeat("x", n) + " " + secret
@@ -152,9 +143,8 @@ func TestInstantsAreNoTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			grant := object{"metadata": object{"renew_before": c.renew, "expires_at": c.expire}}
-			if wanted, _ := expiry(nil, response{body: grant}); (wanted == "") != c.well {
-				t.Errorf("%s: wanted %q", c.reason, wanted)
-			}
+			wanted, _ := expiry(nil, response{body: grant})
+			expect.Same(t, c.reason+": "+wanted, c.well, wanted == "")
 		})
 	}
 }

@@ -58,9 +58,8 @@ func TestSnapshotsAndFilesAreKept(t *testing.T) {
 		return json.Marshal(map[string]string{"plan": p.Plan})
 	})
 	c := expect.Get(compile.Load(o, mine(sound)))(t)
-	if _, p, _ := c.Plan("offering-1", "plan-2"); string(p.Snapshot) != `{"plan":"large"}` {
-		t.Errorf("the snapshot is %s", p.Snapshot)
-	}
+	_, p, _ := c.Plan("offering-1", "plan-2")
+	expect.Same(t, "the snapshot", `{"plan":"large"}`, string(p.Snapshot))
 	if kept, found := c.File(digest); !found || string(kept) != "a template" {
 		t.Errorf("the catalog has %q, %v", kept, found)
 	}

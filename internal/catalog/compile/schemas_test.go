@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -82,9 +83,8 @@ func TestKeywords(t *testing.T) {
 		`"exclusiveMinimum": true, "minimum": 1`: true, `"exclusiveMinimum": 1`: false, `"additionalProperties": false`: true,
 		`"properties": {"a": true}`: false,
 	} {
-		if broken := judged("draft-04", text); (len(broken) == 0) != ok {
-			t.Errorf("draft-04: %s: %v", text, broken)
-		}
+		broken := judged("draft-04", text)
+		expect.Same(t, fmt.Sprint("draft-04: ", text, broken), ok, len(broken) == 0)
 	}
 }
 
@@ -97,7 +97,6 @@ func TestAllThatIsWrongWithASchema(t *testing.T) {
 		at = append(at, v.Member)
 	}
 	slices.Sort(at)
-	if got := strings.Join(at, " "); got != "/exclusiveMinimum /properties/a/type /properties/b/$ref /properties/c/pattern" {
-		t.Errorf("%v", broken)
-	}
+	expect.Same(t, "it is wrong at", "/exclusiveMinimum /properties/a/type /properties/b/$ref /properties/c/pattern",
+		strings.Join(at, " "))
 }

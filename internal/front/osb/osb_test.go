@@ -262,9 +262,7 @@ func TestVersionHeader(t *testing.T) {
 			}
 			b := &stub{result: broker.Result{Effect: broker.Done}}
 			w := ask(t, b, "PATCH", instance, `{"service_id":"s"}`, "X-Broker-API-Version", value)
-			if w.Code != status {
-				t.Fatalf("HDR-01 to HDR-07: status %d, want %d", w.Code, status)
-			}
+			expect.Same(t, "HDR-01 to HDR-07: status", status, w.Code)
 			v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {value}})
 			if int(v) != api || (err == nil) != (api != 0) {
 				t.Errorf("version 2.%d, error %v, want 2.%d", v, err, api)
@@ -870,10 +868,8 @@ func TestPendingStatusHints(t *testing.T) {
 			estimate, _ := body["estimatedCompletionTime"].(string)
 			expect.Same(t, "estimate", tc.estimate, estimate)
 			links, _ := body["links"].(map[string]any)
-			if (links != nil) != tc.links {
-				t.Fatalf("links %v", links)
-			}
-			if !tc.links {
+			expect.Same(t, "has links", tc.links, links != nil)
+			if links == nil {
 				return
 			}
 			cancel, _ := links["cancel"].(map[string]any)
@@ -920,9 +916,7 @@ func TestDashboardURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: tc.effect, DashboardURL: where}}
 			w := ask(t, b, tc.method, instance+"?accepts_incomplete=true", provisionBody, "X-Broker-API-Version", tc.version)
-			if got := bodyOf(t, w)["dashboard_url"]; got != tc.want {
-				t.Errorf("%d %s, want the dashboard %v", w.Code, w.Body, tc.want)
-			}
+			expect.Same(t, "the dashboard", tc.want, bodyOf(t, w)["dashboard_url"])
 		})
 	}
 }

@@ -63,9 +63,7 @@ func TestOrders(t *testing.T) {
 	d, to := orderly(t)
 	d.sees(d.page(own), http.StatusOK, "order?do=upgrade&amp;id=orders-db&amp;platform=cf")
 	d.sees(d.order("GET", "upgrade"), http.StatusOK, "Upgrade this instance?", "Version 2.0.0", "Why it may hurt")
-	if len(to.updates) != 0 {
-		t.Fatal("looking at the question upgrades")
-	}
+	expect.Same(t, "updates by looking at the question", 0, len(to.updates))
 	for range 2 { // the same order
 		d.leads(d.order("POST", "upgrade"), pages.InstancePath(own))
 	}
@@ -137,7 +135,5 @@ func TestOrdersNeedASessionThatActs(t *testing.T) {
 	d.now = epoch
 	d.sees(d.ask("POST", strings.Replace(pages.InstancePath(own), "instance", "leave", 1), url.Values{}), http.StatusOK)
 	d.sees(d.order("POST", "upgrade"), http.StatusForbidden)
-	if len(to.updates) != 0 {
-		t.Errorf("the broker was told %+v", to.updates)
-	}
+	expect.Same(t, "updates", nil, to.updates)
 }

@@ -558,9 +558,7 @@ func TestAnUnlistedHostIsLoggedOnce(t *testing.T) {
 	for _, location := range []string{one, one, other} {
 		locate(location, "https://api.listed.example")
 	}
-	if n := strings.Count(d.log.String(), "not listed"); n != 2 {
-		t.Errorf("two hosts are logged %d times:\n%s", n, d.log.String())
-	}
+	expect.Same(t, "lines of the log about two hosts", 2, strings.Count(d.log.String(), "not listed"))
 	locate(one, "https://login.example", "https://api.example")
 	api := expect.Get(d.records.PlatformAPI(t.Context(), "cf"))(t)
 	expect.Same(t, "where the API is", "https://api.example", api.Origin)
