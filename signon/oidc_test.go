@@ -33,18 +33,11 @@ func dex(t *testing.T) (at *httptest.Server, up *atomic.Bool) {
 	t.Cleanup(at.Close)
 	log := slog.New(slog.DiscardHandler)
 	keeps := memory.New(log)
-	if err := keeps.CreateConnector(t.Context(), storage.Connector{ID: "mock", Type: "mockCallback", Name: "mock"}); err != nil {
-		t.Fatal(err)
-	}
-	err := keeps.CreateClient(t.Context(), storage.Client{ID: "longshore", Secret: "secret-of-the-client",
-		RedirectURIs: []string{origin + pages.PathCallback}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if handler, err = server.NewServer(t.Context(), server.Config{Issuer: at.URL, Storage: keeps, SkipApprovalScreen: true,
-		Logger: log, SupportedResponseTypes: []string{"code"}}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, keeps.CreateConnector(t.Context(), storage.Connector{ID: "mock", Type: "mockCallback", Name: "mock"}))
+	ok(t, keeps.CreateClient(t.Context(), storage.Client{ID: "longshore", Secret: "secret-of-the-client",
+		RedirectURIs: []string{origin + pages.PathCallback}}))
+	handler = got(server.NewServer(t.Context(), server.Config{Issuer: at.URL, Storage: keeps, SkipApprovalScreen: true,
+		Logger: log, SupportedResponseTypes: []string{"code"}}))(t)
 	return at, up
 }
 
@@ -54,16 +47,11 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	d.is(d.get(page("default", "mine")), http.StatusUnauthorized, "longshore dashboard mine")
 	set := func(rules ...platforms.Rule) {
 		t.Helper()
-		r, err := d.registry.WithOIDC(&platforms.OIDC{Issuer: login.URL, Client: "longshore", Secret: "secret-of-the-client",
-			Scopes: []string{"groups", "email"}, Rules: rules})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.mu.Lock()
-		d.registry = r
-		d.mu.Unlock()
-		d.pass(time.Minute)
+		r := got(d.registry.WithOIDC(&platforms.OIDC{Issuer: login.URL, Client: "longshore", Secret: "secret-of-the-client",
+			Scopes: []string{"groups", "email"}, Rules: rules}))(t)
+		d.change(func() { d.registry = r })
 	}
+	remove := func() { d.change(func() { d.registry.OIDC = nil }) }
 	mine := platforms.Rule{Claim: "groups", Value: "authors", Platform: platforms.Default, Organization: "org-of-mine"}
 	set(mine, platforms.Rule{Claim: "groups", Value: "others", Platform: platforms.Every})
 	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), false)
@@ -110,10 +98,7 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	answers := login.Config.Handler
 	login.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/token" {
-			d.mu.Lock()
-			d.registry.OIDC = nil
-			d.mu.Unlock()
-			d.pass(time.Minute)
+			remove()
 		}
 		answers.ServeHTTP(w, r)
 	})
@@ -123,10 +108,7 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	// A login that was removed before the browser comes back lets nobody in.
 	set(mine)
 	back = d.code(page("default", "mine"))
-	d.mu.Lock()
-	d.registry.OIDC = nil
-	d.mu.Unlock()
-	d.pass(time.Minute)
+	remove()
 	d.is(d.get(back.String()), http.StatusForbidden, "Its login was switched off meanwhile.")
 	set(mine)
 

@@ -63,7 +63,31 @@ func (d *desk) Now() time.Time {
 	return d.now
 }
 
-// pass moves the clock; the registry is read again within a minute.
+// change changes the registry, which is read again within a minute.
+func (d *desk) change(f func()) {
+	d.mu.Lock()
+	f()
+	d.mu.Unlock()
+	d.pass(time.Minute)
+}
+
+// ok ends the test at an error, and got passes on the value of a call.
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func got[V any](v V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		ok(t, err)
+		return v
+	}
+}
+
+// pass moves the clock.
 func (d *desk) pass(by time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,20 +99,13 @@ func open(t *testing.T, r platforms.Registry) *desk {
 	d := &desk{T: t, registry: r, now: time.Now().UTC()}
 	ids := 0
 	d.records = ledger.New(memory.New(), func() string { ids++; return fmt.Sprintf("%022d", ids) })
-	sealing, err := vault.NewLocal(bytes.Repeat([]byte("k"), 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.data = datakey.New(d.records, sealing)
+	d.data = datakey.New(d.records, got(vault.NewLocal(bytes.Repeat([]byte("k"), 32)))(t))
 	log := slog.New(slog.NewTextHandler(&d.log, nil))
-	d.known, err = platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) {
+	d.known = got(platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.registry, nil
-	}, d.Now, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, d.Now, log))(t)
 	offerings := func() []catalog.Offering {
 		small, _, _ := pagestest.Plans{}.Plan("", "")
 		other, own := small, small
@@ -107,10 +124,9 @@ func open(t *testing.T, r platforms.Registry) *desk {
 		Inquire: func(context.Context, workflow.Inquiry) error { return nil },
 	}))
 	t.Cleanup(d.server.Close)
-	for _, k := range []lifecycle.Key{{Platform: "default", Instance: "mine"}, {Platform: "default", Instance: "theirs"},
-		{Platform: "p-1", Instance: "mine"}} {
-		d.put(k)
-	}
+	d.put(lifecycle.Key{Platform: "default", Instance: "mine"})
+	d.put(lifecycle.Key{Platform: "default", Instance: "theirs"})
+	d.put(lifecycle.Key{Platform: "p-1", Instance: "mine"})
 	d.another()
 	t.Cleanup(d.secretless)
 	return d
@@ -119,15 +135,11 @@ func open(t *testing.T, r platforms.Registry) *desk {
 // put records an instance in the organization that is called as the instance.
 func (d *desk) put(k lifecycle.Key) {
 	d.Helper()
-	sealed, err := d.data.Seal(d.Context(), vault.Label{Key: k, Member: vault.Names}, []byte(`{"instance_name":"The orders"}`))
-	if err == nil {
-		err = d.records.Commit(d.Context(), ledger.Put(lifecycle.Record{Key: k, State: lifecycle.Ready, Incarnation: "first",
-			Created: d.Now(), Attributes: lifecycle.Attributes{ServiceID: "s-pg", PlanID: "p-small", Names: sealed,
-				OrganizationGUID: "org-of-" + k.Instance}}))
-	}
-	if err != nil {
-		d.Fatal(err)
-	}
+	label := vault.Label{Key: k, Member: vault.Names}
+	sealed := got(d.data.Seal(d.Context(), label, []byte(`{"instance_name":"The orders"}`)))(d)
+	ok(d, d.records.Commit(d.Context(), ledger.Put(lifecycle.Record{Key: k, State: lifecycle.Ready, Incarnation: "first",
+		Created: d.Now(), Attributes: lifecycle.Attributes{ServiceID: "s-pg", PlanID: "p-small", Names: sealed,
+			OrganizationGUID: "org-of-" + k.Instance}})))
 }
 
 // another starts another browser. It follows no redirect by itself.
@@ -155,25 +167,16 @@ type answer struct {
 // send sends a request.
 func (d *desk) send(method, address string, form url.Values, change ...func(*http.Request)) answer {
 	d.Helper()
-	r, err := http.NewRequestWithContext(d.Context(), method, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		d.Fatal(err)
-	}
+	r := got(http.NewRequestWithContext(d.Context(), method, address, strings.NewReader(form.Encode())))(d)
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for _, f := range change {
 		f(r)
 	}
-	resp, err := d.browser.Do(r)
-	if err != nil {
-		d.Fatal(err)
-	}
+	resp := got(d.browser.Do(r))(d)
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.Fatal(err)
-	}
+	body := got(io.ReadAll(resp.Body))(d)
 	for _, c := range resp.Cookies() {
 		if strings.HasPrefix(c.Name, "__Host-longshore-") && c.MaxAge > 0 {
 			d.seen = append(d.seen, c.Value)
@@ -209,11 +212,7 @@ func (d *desk) follow(a answer, until string) answer {
 			return a
 		}
 		if to := a.Header.Get("Location"); to != "" {
-			next, err := a.at.Parse(to)
-			if err != nil {
-				d.Fatal(err)
-			}
-			a = d.get(next.String())
+			a = d.get(got(a.at.Parse(to))(d).String())
 			continue
 		}
 		form := action.FindStringSubmatch(a.body)
@@ -226,24 +225,19 @@ func (d *desk) follow(a answer, until string) answer {
 			for _, m := range member.FindAllStringSubmatch(input, -1) {
 				is[m[1]] = strings.ReplaceAll(m[2], "&amp;", "&")
 			}
-			switch is["name"] {
-			case "username":
-				is["value"] = "ada"
-			case "password":
-				is["value"] = "password-of-ada"
-			}
 			if is["name"] != "" {
 				values.Add(is["name"], is["value"])
+			}
+		}
+		for name, of := range map[string]string{"username": "ada", "password": "password-of-ada"} {
+			if values.Has(name) {
+				values.Set(name, of)
 			}
 		}
 		if strings.Contains(a.body, `name="user_oauth_approval"`) { // a button
 			values.Set("user_oauth_approval", "true")
 		}
-		next, err := a.at.Parse(form[1])
-		if err != nil {
-			d.Fatal(err)
-		}
-		a = d.send("POST", next.String(), values)
+		a = d.send("POST", got(a.at.Parse(form[1]))(d).String(), values)
 	}
 	d.Fatalf("the way leads in circles, to %s", a.at)
 	return a
@@ -346,9 +340,14 @@ func (d *desk) attacks() {
 	d.another()
 	back := d.code(page("default", "mine"))
 	kept := d.kept()
-	call := func(change func(url.Values)) string {
+	// with is where a login sends the browser back to, with other members.
+	with := func(back *url.URL, members ...string) string {
 		q := back.Query()
-		change(q)
+		for i := 0; i < len(members); i += 2 {
+			if q.Del(members[i]); members[i+1] != "" {
+				q.Set(members[i], members[i+1])
+			}
+		}
 		at := *back
 		at.RawQuery = q.Encode()
 		return at.String()
@@ -364,8 +363,8 @@ func (d *desk) attacks() {
 	refused("a code in another browser, as in a forged sign-on", back.String())
 	at, _ := url.Parse(origin)
 	d.jar.SetCookies(at, secure(kept))
-	refused("another state", call(func(q url.Values) { q.Set("state", q.Get("state")[:8]+"AAAAAAAAAAAAAAAAAA") }))
-	refused("no state", call(func(q url.Values) { q.Del("state") }))
+	refused("another state", with(back, "state", back.Query().Get("state")[:8]+"AAAAAAAAAAAAAAAAAA"))
+	refused("no state", with(back, "state", ""))
 	a := d.get(back.String() + "&id_token=x&return_to=https://evil.example.com&platform=p-1")
 	if to := a.Header.Get("Location"); a.StatusCode != http.StatusSeeOther || origin+to != page("default", "mine") {
 		d.Errorf("the sign-on ends in %d at %q:\n%s\n%s", a.StatusCode, to, a.body, d.log.String())
@@ -376,15 +375,10 @@ func (d *desk) attacks() {
 
 	// The state of one attempt with the code of another one.
 	one, two := d.code(page("default", "mine")), d.code(page("default", "mine"))
-	swapped := one.Query()
-	swapped.Set("code", two.Query().Get("code"))
-	one.RawQuery = swapped.Encode()
-	refused("the code of another attempt", one.String())
+	refused("the code of another attempt", with(one, "code", two.Query().Get("code")))
 
 	// A refusal of the login, and no code at all.
-	three := d.code(page("default", "mine"))
-	three.RawQuery = url.Values{"state": {three.Query().Get("state")}, "error": {"access_denied<script>"}}.Encode()
-	refused("a refusal", three.String())
+	refused("a refusal", with(d.code(page("default", "mine")), "code", "", "error", "access_denied<script>"))
 
 	// A foreign page cannot post to ours, and what is not on its way to a page is not led to a login.
 	d.comes(page("default", "mine"), http.StatusOK, "The orders")

@@ -234,20 +234,12 @@ func (c *cloud) control(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	check, _ := http.NewRequest("POST", c.uaa.URL+"/check_token", strings.NewReader(url.Values{"token": {token}}.Encode()))
-	check.SetBasicAuth("cloud_controller", "checks-tokens")
-	check.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := http.DefaultClient.Do(check)
-	if err != nil {
-		w.WriteHeader(http.StatusBadGateway)
-		return
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var is struct {
+	is := struct {
 		User  string   `json:"user_name"`
 		Scope []string `json:"scope"`
-	}
-	if json.NewDecoder(resp.Body).Decode(&is) != nil || is.User != "ada" ||
+	}{}
+	if c.post("/check_token", "cloud_controller", "checks-tokens", url.Values{"token": {token}}, &is) != nil ||
+		is.User != "ada" ||
 		!strings.Contains(fmt.Sprint(is.Scope), "cloud_controller_service_permissions.read") {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -259,22 +251,27 @@ func (c *cloud) control(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotFound)
 }
 
+// post sends a form to the UAA as one of its clients.
+func (c *cloud) post(path, client, secret string, form url.Values, into any) error {
+	r, _ := http.NewRequest("POST", c.uaa.URL+path, strings.NewReader(form.Encode()))
+	r.SetBasicAuth(client, secret)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return json.NewDecoder(resp.Body).Decode(into)
+}
+
 // client makes a client in the UAA, as Cloud Controller does for a catalog's.
 func (c *cloud) client(made catalog.DashboardClient) {
 	c.Helper()
-	at := strings.Replace(c.uaa.URL, "http://", "http://cc-service-dashboards:makes-clients@", 1) + "/oauth/token"
-	resp, err := http.PostForm(at,
-		url.Values{"grant_type": {"client_credentials"}})
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
 	var token struct {
 		Access string `json:"access_token"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&token); err != nil {
-		c.Fatal(err)
-	}
+	ok(c, c.post("/oauth/token", "cc-service-dashboards", "makes-clients", url.Values{"grant_type": {"client_credentials"}},
+		&token))
 	body, _ := json.Marshal(map[string]any{
 		"client_id": made.ID, "client_secret": made.Secret, "redirect_uri": []string{made.RedirectURI},
 		"scope":                  []string{"openid", "cloud_controller_service_permissions.read"},
@@ -282,10 +279,7 @@ func (c *cloud) client(made catalog.DashboardClient) {
 	make, _ := http.NewRequest("POST", c.uaa.URL+"/oauth/clients", bytes.NewReader(body))
 	make.Header.Set("Authorization", "Bearer "+token.Access)
 	make.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(make)
-	if err != nil {
-		c.Fatal(err)
-	}
+	answer := got(http.DefaultClient.Do(make))(c)
 	defer func() { _ = answer.Body.Close() }()
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusCreated {
 		c.Fatalf("the UAA does not make a client: %d %s", answer.StatusCode, text)
@@ -295,17 +289,9 @@ func (c *cloud) client(made catalog.DashboardClient) {
 // exchange has a client of its own exchange a code, and gives its tokens.
 func (c *cloud) exchange(made catalog.DashboardClient, code string) (tokens map[string]any) {
 	c.Helper()
-	r, _ := http.NewRequest("POST", c.uaa.URL+"/oauth/token", strings.NewReader(url.Values{
-		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {made.RedirectURI}}.Encode()))
-	r.SetBasicAuth(made.ID, made.Secret)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if err := json.NewDecoder(resp.Body).Decode(&tokens); err != nil || tokens["id_token"] == nil {
-		c.Fatalf("no tokens: %v, %d", err, resp.StatusCode)
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {made.RedirectURI}}
+	if err := c.post("/oauth/token", made.ID, made.Secret, form, &tokens); err != nil || tokens["id_token"] == nil {
+		c.Fatalf("no tokens: %v in %d members", err, len(tokens))
 	}
 	return tokens
 }
@@ -316,10 +302,7 @@ func TestByCloudFoundry(t *testing.T) {
 	c := ready(t)
 	evil := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked", r.URL) }))
 	t.Cleanup(evil.Close)
-	on, err := registry().WithSignOn(platforms.Default, &platforms.SignOn{Hosts: []string{c.uaa.URL, c.controller.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := got(registry().WithSignOn(platforms.Default, &platforms.SignOn{Hosts: []string{c.uaa.URL, c.controller.URL}}))(t)
 	d := open(t, on)
 
 	// A host that is not listed is never asked, whoever names it: the header, or a listed one.
