@@ -35,12 +35,9 @@ func (t *trial) UnmarshalJSON(text []byte) error {
 // The required tests of the community's own suite. What is refused refers to
 // elsewhere, or beside an $id to what it is called from, and no plan may.
 func TestSuite(t *testing.T) {
-	file, err := os.Open("testdata/suite.jsonl.gz")
-	expect.OK(t, err)
+	file := expect.Get(os.Open("testdata/suite.jsonl.gz"))(t)
 	defer file.Close()
-	plain, err := gzip.NewReader(file)
-	expect.OK(t, err)
-	lines := bufio.NewScanner(plain)
+	lines := bufio.NewScanner(expect.Get(gzip.NewReader(file))(t))
 	lines.Buffer(nil, 1<<20)
 	judged, refused := 0, 0
 	for lines.Scan() {
@@ -67,10 +64,9 @@ func TestSuite(t *testing.T) {
 			continue
 		}
 		for _, trial := range trials {
-			v, err := schema.Parse(trial.value)
-			expect.OK(t, err)
+			v := expect.Get(schema.Parse(trial.value))(t)
 			judged++
-			expect.Same(t, fmt.Sprintf("%s %s, %s: valid", draft, about, trial.about), trial.valid, (len(s.Judge(v, nil)) == 0))
+			expect.Same(t, fmt.Sprintf("%s %s, %s: valid", draft, about, trial.about), trial.valid, len(s.Judge(v, nil)) == 0)
 		}
 	}
 	if judged < 4500 || refused > 200 {

@@ -98,9 +98,7 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 	for range burst {
 		w.login(here, "wrong")
 	}
-	if w.slept != before {
-		t.Errorf("after a while they are still slowed down, by %v", w.slept-before)
-	}
+	expect.Same(t, "after a while they have slept", before, w.slept)
 }
 
 // Many guesses at once wait in a bounded number of places; a good login from
@@ -121,10 +119,10 @@ func TestGuessesAtOnceAreBounded(t *testing.T) {
 	}
 	got := w.login(here, "wrong")
 	var body struct{ Error, Description string }
-	if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 429 || body.Error == "" ||
-		got.Header().Get("Retry-After") != "10" ||
-		got.Header().Get("Content-Length") != fmt.Sprint(got.Body.Len()) || got.Header().Get("Connection") != "close" {
-		t.Errorf("one too many is answered %d %v %q, %v", got.Code, got.Header(), got.Body, err)
+	expect.OK(t, json.Unmarshal(got.Body.Bytes(), &body))
+	if h := got.Header(); got.Code != 429 || body.Error == "" || h.Get("Retry-After") != "10" ||
+		h.Get("Content-Length") != fmt.Sprint(got.Body.Len()) || h.Get("Connection") != "close" {
+		t.Errorf("one too many is answered %d %v %q", got.Code, h, got.Body)
 	}
 	expect.Same(t, "while they wait, the right password is answered", 200, w.login(here, "right").Code)
 	close(wake)
@@ -145,9 +143,8 @@ func TestWaitsEndWithTheirClients(t *testing.T) {
 		r.SetBasicAuth("u", "wrong")
 		w.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	if ctx.Err() == nil || len(w.places) != 0 {
-		t.Errorf("%d places are taken", len(w.places))
-	}
+	expect.Same(t, "places that are taken", 0, len(w.places))
+	expect.Fails(t, "the client", context.Canceled, ctx.Err())
 }
 
 // The memory that an attacker with many addresses takes is bounded, and freed again.

@@ -12,14 +12,11 @@ import (
 
 // A session holds who signed on, and fits into its cookie however long a login's ids are.
 func TestSessionsHoldAPerson(t *testing.T) {
-	sealing, err := vault.NewLocal(bytes.Repeat([]byte("k"), 32))
-	expect.OK(t, err)
-	keys := &Keys{Table: sealing}
+	keys := &Keys{Table: expect.Get(vault.NewLocal(bytes.Repeat([]byte("k"), 32)))(t)}
 	scope := Scope{Platform: "p", Instance: "i", Acts: true}.sum()
 	for length, holds := range map[int]bool{0: true, 36: true, 128: true, 129: false, 5000: false} {
 		person := strings.Repeat("x", length)
-		sealed, err := keys.session(t.Context(), session{scope, time.Unix(1e9, 0), person})
-		expect.OK(t, err)
+		sealed := expect.Get(keys.session(t.Context(), session{scope, time.Unix(1e9, 0), person}))(t)
 		if size := len(cookieName(scope)) + len(sealed); size >= 400 {
 			t.Errorf("with an id of %d bytes the cookie has %d", length, size)
 		}
