@@ -134,8 +134,7 @@ func TestCatalogsAreTheSame(t *testing.T) {
 	}
 }
 
-// pruned leaves out members that are null, false, or empty then, and
-// binding_rotatable, which came with version 2.17 and which brokerapi lacks.
+// pruned leaves out what is null, false or empty, and binding_rotatable, which came with version 2.17 and brokerapi lacks.
 func pruned(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -221,8 +220,7 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// Every operation is measured, on a server that is as full as it was said and on an
-// empty one, and nothing is left of what is measured.
+// Every operation is measured, on a server as full as it was said and on an empty one, and nothing is left of it.
 func TestAFullServerIsMeasured(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts two PostgreSQL servers")

@@ -70,8 +70,7 @@ func TestPlanOverridesOffering(t *testing.T) {
 	}
 }
 
-// A compiled catalog is refused whole if it is of another version or damaged,
-// before any request depends on it; the same offerings give the same bytes.
+// A compiled catalog of another version, or damaged, is refused whole; the same offerings give the same bytes.
 func TestOpen(t *testing.T) {
 	c := expect.Get(load(map[string]string{"a/offering.yaml": sound}))(t)
 	compiled := expect.Get(catalog.Encode(c.Offerings(), nil))(t)

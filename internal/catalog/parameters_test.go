@@ -21,8 +21,7 @@ const (
 	draft20 = "https://json-schema.org/draft/2020-12/schema"
 )
 
-// with is a catalog whose one plan has the schema, given as JSON without its
-// draft and its braces, for provision, update and bind.
+// with is a catalog whose one plan has the schema, JSON without draft and braces, for provision, update and bind.
 func with(t testing.TB, draft, schema string) *catalog.Catalog {
 	t.Helper()
 	return expect.Get(load(map[string]string{"a/offering.yaml": offeringWith(draft, schema)}))(t)

@@ -212,8 +212,7 @@ func TestUnexpected202(t *testing.T) {
 	}
 }
 
-// An orphan is deleted at once, then after 2, 4, 8 … minutes, ten times, which is 34 hours (ORP-02,
-// ORP-03, ORP-04, ORP-05, ORP-07, SIM-19).
+// An orphan is deleted at once, then after 2, 4, 8 … minutes, for 34 hours (ORP-02, ORP-03, ORP-04, ORP-05, ORP-07, SIM-19).
 func TestMitigationSchedule(t *testing.T) {
 	s := answering("500 {}")
 	c := s.client()

@@ -16,8 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/front/osb"
 )
 
-// A network stands between platform and broker, and is faulty where it is told
-// to be. Exchanges are counted from 1; the catalog is not counted.
+// A network between platform and broker is faulty where it is told. Exchanges are counted from 1, without the catalog.
 type network struct {
 	broker http.Handler
 	faults map[int]fault
@@ -164,8 +163,7 @@ func reads(p parcel) bool   { return p.Method == http.MethodGet }
 func polls(p parcel) bool   { return p.polls() }
 func creates(p parcel) bool { return p.Method == http.MethodPut && !p.polls() }
 
-// faults by name. Those that answer for the broker say nothing that is wrong
-// about what the broker has done: against a lie nobody can help.
+// faults by name. None says anything wrong about what the broker has done: against a lie nobody can help.
 var faults = map[string]fault{
 	"Refused": {"no connection", nil, func(*network, parcel) (*http.Response, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}

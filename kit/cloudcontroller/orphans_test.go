@@ -51,8 +51,7 @@ var users = map[string]user{
 	"Old":            {plan: "async", minor: 9},
 }
 
-// A history is what happens to one user: a fault at one exchange, another at
-// the next, and perhaps an outage from the first one on.
+// A history is what happens to one user: a fault at one exchange, another at the next, and perhaps an outage from the first on.
 type history struct {
 	user   string
 	at     int // 0: no fault
@@ -83,8 +82,7 @@ type outcome struct {
 	transcript      []string
 }
 
-// soon is when all that was accepted is over, and before the broker looks once
-// more whether something came late: nothing may need that.
+// soon is when all that was accepted is over, and before the broker's late look: nothing may need that.
 const soon = lifecycle.LateLook - 5*time.Minute
 
 // patience is how long a user waits in the end before asking again for the deletion of what is not gone: longer than any outage.
@@ -121,8 +119,7 @@ func play(t *testing.T, h history) (o outcome) {
 		n.rest()
 		time.Sleep(soon) // what was accepted comes to its end
 		if _, fails := u.parameters["fail"]; fails && w.held() > 0 && len(c.Instances()) == 0 {
-			// A platform takes an accepted deletion of an orphan for done, and one
-			// that then fails is the broker's to repeat (ORB-04).
+			// A platform takes an accepted deletion of an orphan for done: one that fails is the broker's to repeat (ORB-04).
 			time.Sleep(lifecycle.ReclaimAfter + time.Hour)
 			o.reclaimed = int(w.reclaimed.Swap(0))
 		}
@@ -249,8 +246,7 @@ func positions(seen []parcel) (out []int) {
 	return out
 }
 
-// seconds are the faults that may follow upon another, on the deletion of the
-// orphan, and outages end within the 34 hours of a platform's patience.
+// seconds are faults that may follow upon another, when the orphan is deleted; outages end within a platform's 34 hours.
 var (
 	seconds = []string{"NotDelivered", "AnswerLost", "Reset", "Gateway504", "Error500", "Unavailable", "Broken", "Concurrency"}
 	outages = []time.Duration{10 * time.Minute, 3 * time.Hour, 33 * time.Hour}
@@ -292,8 +288,7 @@ func chosen(all []history) (out []history) {
 	return out
 }
 
-// After any fault between a platform and the broker, at any exchange, both sides hold nothing in
-// the end (ORB-01, ORB-02, ORB-03, DEPR-15).
+// After any fault at any exchange, both sides hold nothing in the end (ORB-01, ORB-02, ORB-03, DEPR-15).
 func TestNothingIsLeftBehind(t *testing.T) {
 	var sum tally
 	t.Run("histories", func(t *testing.T) {
@@ -313,8 +308,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		sum.histories.Load(), sum.mitigated.Load(), sum.reclaimed.Load(), sum.left.Load())
 }
 
-// A harness that finds nothing proves something only if it would find what is
-// there: here platform, network or broker are broken in one place.
+// A harness that finds nothing proves something only if it finds what is there: here one part is broken on purpose.
 func TestWhatIsLeftBehindIsNoticed(t *testing.T) {
 	faults := map[string]struct {
 		reason string

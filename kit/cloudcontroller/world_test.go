@@ -113,8 +113,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// slowness makes one call to the cloud take long: as long as whoever made it
-// can be alive, so that it may end after what has overtaken it.
+// slowness makes one call to the cloud take as long as its caller can be alive, so that it may end after what has overtaken it.
 type slowness struct {
 	call  int // the n-th; 0 for none
 	after bool

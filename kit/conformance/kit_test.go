@@ -150,8 +150,7 @@ func TestThePageCountsTheCases(t *testing.T) {
 	expect.Says(t, "docs/conformance-kit.md", string(page), fmt.Sprintf("some %d cases", counts[0][0]))
 }
 
-// A broker is asked below its base path, and of the plan that was chosen; what
-// the plan does not do is not applicable, and not failed.
+// A broker is asked below its base path, and of the chosen plan; what the plan does not do is not applicable, and not failed.
 func TestOnePlanBelowABasePath(t *testing.T) {
 	target := at(t, http.StripPrefix("/brokers/one", open(t).Handler))
 	target.URL += "/brokers/one/"
@@ -310,8 +309,7 @@ func TestMissingDescriptionsAreReportedOnce(t *testing.T) {
 	expect.Same(t, "conforms", true, result.Conforms())
 }
 
-// With a password that is an everyday word, other words that hold it are no
-// leak, are not hidden, and the report says that this was not checked.
+// Words that hold an everyday password are no leak, are not hidden, and the report says that this was not checked.
 func TestOrdinaryWordsAreNoSecrets(t *testing.T) {
 	const word = "pass"
 	var broker strange

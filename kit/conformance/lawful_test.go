@@ -17,8 +17,7 @@ import (
 	"github.com/longshore/longshore/kit/conformance"
 )
 
-// A lawful broker is ours with what it does beyond the specification taken away: each of its answers is one that some document
-// permits, and that some broker gives.
+// A lawful broker is ours without what it does beyond the specification: each of its answers is permitted, and some broker's.
 type lawful struct {
 	broker http.Handler
 	minor  int // the only version that is served
@@ -42,8 +41,7 @@ func (l *lawful) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	broken(l.broker, w, q, match{}, func(r *reply) { l.change(q, r) })
 }
 
-// modern reports whether a version leaves more open than those before 2.14: that
-// bodies are JSON, and that an identical request is answered 200.
+// modern reports whether a version leaves open that bodies are JSON and that an identical request is answered 200: from 2.14 on.
 func (l *lawful) modern() bool { return l.minor >= 14 }
 
 // change makes an answer poorer.
@@ -123,8 +121,7 @@ func weaker(t *testing.T, found map[string]conformance.Result, minor int) {
 	}
 }
 
-// A broker that waits for fast work answers 202 only when the work was slow. That
-// the plan was slow when it was tried says nothing of what it does later.
+// A broker that waits for fast work answers 202 only to slow work. A plan that was slow when it was tried may be fast later.
 func TestADeletionThatWasSlowOnce(t *testing.T) {
 	const sync = "d574c774-74a4-427c-9694-41484f478244" // the demo's synchronous plan, which the kit would rather ask
 	var slowed atomic.Bool

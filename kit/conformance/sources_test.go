@@ -149,8 +149,7 @@ func TestInstantsAreNoTexts(t *testing.T) {
 	}
 }
 
-// A case that begins with nothing and wants nothing made is asked of a plan that
-// cannot be provisioned too, unless only trying shows what it is about.
+// A case that wants nothing made is asked of a plan that cannot be provisioned too, unless only trying shows what it is about.
 func TestWhatNeedsNoInstanceNeedsNoPlanThatWorks(t *testing.T) {
 	learned := []string{updatable.what, asyncOnly.what, asynchronous.what, bindAsync.what, facade.what}
 	s := &service{id: "s", name: "s", bindable: true, instancesRetrievable: true, bindingsRetrievable: true}
@@ -187,8 +186,7 @@ var documents = flags.String("documents", "",
 	"a folder with the documents of the versions, 2.9.md to 2.17.md: compare the sentences with them, and write what stands in "+
 		"them")
 
-// proved lists the sentences that were found verbatim in the document of each version. The
-// documents are not part of this repository.
+// proved lists the sentences that were found verbatim in the version's document. The documents are not part of this repository.
 const proved = "testdata/sentences.txt"
 
 // Markup that a sentence is given without.
@@ -205,8 +203,7 @@ func plainText(markdown string) string {
 	return strings.Join(strings.Fields(t), " ")
 }
 
-// printed are the lines "version, tab, text" for each sentence, and for each title
-// of a section, that some case prints in a run of some version.
+// printed are lines "version, tab, text" for each sentence and section's title that some case prints in a run of some version.
 func printed() []string {
 	lines := map[string]bool{}
 	add := func(s Source, minor int) {

@@ -311,8 +311,7 @@ func TestABrokerThatProvisionsNothing(t *testing.T) {
 	}
 }
 
-// A broker that takes any password is not asked for it from version 2.13 on, and is
-// told to be a hazard at the level of the version's own sentence.
+// A broker that takes any password is not asked for it from 2.13 on, and is a hazard at the level of the version's own sentence.
 func TestABrokerThatTakesAnyPassword(t *testing.T) {
 	for name, want := range map[string]struct {
 		minor   int

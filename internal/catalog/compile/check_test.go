@@ -16,8 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// A provider looks at each plan when the catalog is compiled, and says where it
-// is wrong: in a setting, or in a file beside the offering.
+// A provider looks at each plan when the catalog is compiled, and says where it is wrong: in a setting, or in a file.
 func TestProviderChecks(t *testing.T) {
 	files := map[string]string{"a/offering.yaml": small("settings:\n    size: {min: 1}\n    note: x"), "a/template.yaml": "x"}
 	for name, tc := range map[string]struct {
@@ -159,8 +158,7 @@ func TestSharedProblems(t *testing.T) {
 		found{"mine/a/offering.yaml", 18, "plans[1].settings.size.max is too much"})
 }
 
-// A plan's version stands for the files that it was locked with. They are locked anew
-// under another version, and never under the same.
+// A plan's version stands for the files that it was locked with. They are locked anew under another version, never the same.
 func TestLock(t *testing.T) {
 	digest := "one"
 	o := judgedBy(func(p check.Plan) (json.RawMessage, error) { return nil, p.Lock(digest) })
@@ -198,8 +196,7 @@ func TestLock(t *testing.T) {
 	refuses(t, "conflict", judge(), found{"mine/a/offering.lock", 0, "cannot be read"})
 }
 
-// Where the provider says what users may set, a plan has no schemas of its own, and those
-// that follow are what platforms are shown.
+// Where the provider says what users may set, a plan has no schemas of its own, and platforms are shown those that follow.
 func TestDescribed(t *testing.T) {
 	o := judgedBy(func(p check.Plan) (json.RawMessage, error) {
 		p.Describe(check.Parameters{Required: []string{"a"}, Fixed: []string{"a"},

@@ -15,8 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// All schemas of the community's suite follow their drafts, but for an empty enum, references to
-// elsewhere and what only those name.
+// All schemas of the suite follow their drafts, but for an empty enum, references to elsewhere and what only those name.
 func TestSuiteFollowsItsDrafts(t *testing.T) {
 	file := expect.Get(os.Open("../schema/testdata/suite.jsonl.gz"))(t)
 	defer file.Close()

@@ -32,8 +32,7 @@ func (t *trial) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &[]any{&t.about, &t.value, &t.valid})
 }
 
-// The required tests of the community's own suite. What is refused refers to
-// elsewhere, or beside an $id to what it is called from, and no plan may.
+// The required tests of the community's own suite. What refers to elsewhere, or beside an $id, is refused: no plan may.
 func TestSuite(t *testing.T) {
 	file := expect.Get(os.Open("testdata/suite.jsonl.gz"))(t)
 	defer file.Close()

@@ -213,8 +213,7 @@ func TestAPanicsValueIsNotLogged(t *testing.T) {
 	expect.Says(t, "the log", log.String(), "gateway_test.go")
 }
 
-// NFR-01: a request's time is over a second before the function is stopped, so that
-// there is an answer; without a limit there is none.
+// NFR-01: a request's time ends a second before the function is stopped, so that there is an answer; without a limit, never.
 func TestARequestEndsBeforeItsFunction(t *testing.T) {
 	stops := time.Now().Add(time.Hour)
 	limited, cancel := context.WithDeadline(t.Context(), stops)

@@ -65,8 +65,7 @@ func (w *world) login(from, password string) *httptest.ResponseRecorder {
 
 const here, elsewhere = "192.0.2.1:1234", "192.0.2.2:1234"
 
-// AUTH-02: an address has a few failed logins free, and from then on one in
-// five seconds. Logins that succeed, and those of others, are never held up.
+// AUTH-02: an address has a few failed logins free, then one in five seconds. Good logins, and others', are never held up.
 func TestFailedLoginsAreSlowedDown(t *testing.T) {
 	w := newWorld()
 	for n := range 100 {
@@ -101,8 +100,7 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 	expect.Same(t, "after a while they have slept", before, w.slept)
 }
 
-// Many guesses at once wait in a bounded number of places; a good login from
-// the same address is answered meanwhile, and no debt is left behind.
+// Many guesses wait in a bounded number of places; a good login from their address is answered meanwhile, and no debt stays.
 func TestGuessesAtOnceAreBounded(t *testing.T) {
 	w := newWorld()
 	asleep, wake := make(chan time.Duration), make(chan struct{})

@@ -17,8 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// Each member that a record keeps has a bound: a longer one is answered 400 before anything is
-// written, and one that just fits goes through (INP-13, INP-14).
+// A member longer than a record keeps is answered 400 before a write; one that just fits goes through (INP-13, INP-14).
 func TestEveryMemberIsBounded(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	object := func(n int) string { return `{"x":"` + long(n-len(`{"x":""}`)) + `"}` }
@@ -98,8 +97,7 @@ func TestRefusedPathsSayWhy(t *testing.T) {
 	}
 }
 
-// A client that speaks a version without asynchronous bindings learns which version
-// has them; to others the sentence is the one that they know word for word (ERR-03).
+// A client of a version without asynchronous bindings learns which has them; to others the sentence is the known one (ERR-03).
 func TestOldClientsLearnWhichVersionBindsAsynchronously(t *testing.T) {
 	const query = "?service_id=s&plan_id=p&accepts_incomplete=true"
 	for name, c := range map[string]struct {
@@ -125,8 +123,7 @@ func TestOldClientsLearnWhichVersionBindsAsynchronously(t *testing.T) {
 	}
 }
 
-// A platform that asks too much is told when to come back, and neither its body
-// nor anything that is kept is read for it. A login that fails is not counted.
+// A platform that asks too much is told when to come back, and its body is not read. A login that fails is not counted.
 func TestAPlatformThatAsksTooMuch(t *testing.T) {
 	b := &stub{}
 	s := newServer(t, b, io.Discard)

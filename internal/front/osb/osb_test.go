@@ -129,8 +129,7 @@ func ask(t testing.TB, b osb.Broker, method, target, body string, headers ...str
 	return send(t, newServer(t, b, io.Discard), method, target, body, headers...)
 }
 
-// send sends a request with good credentials; headers are name, value pairs
-// that replace the defaults, and an empty value removes one.
+// send sends a request with good credentials; headers are name, value pairs for the defaults, and an empty value removes one.
 func send(t testing.TB, s http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := request(method, target, body)
@@ -227,8 +226,7 @@ func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
 	bodyOf(t, w)
 }
 
-// HDR-10: bindings are never answered 202 below version 2.14, as if the client had not
-// permitted it (BIND-20, UNB-07); instances are.
+// HDR-10: bindings, unlike instances, are never answered 202 below 2.14, as if the client had not permitted it (BIND-20, UNB-07).
 func TestBindingsAreGated(t *testing.T) {
 	for api, want := range map[string]bool{"2.9": false, "2.13": false, "2.14": true, "2.17": true} {
 		const query = "?service_id=s&plan_id=p&accepts_incomplete=true"
@@ -708,8 +706,7 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	}
 }
 
-// Credentials that JSON cannot hold are an internal error like any other
-// (ERR-12): the client gets the id of the log line, and neither has them.
+// Credentials that JSON cannot hold are an internal error (ERR-12): the client gets the id of the log line, and neither has them.
 func TestWhatCannotBeEncodedIsAnInternalError(t *testing.T) {
 	const canary = "canary-77e0"
 	for name, bad := range map[string]any{
@@ -843,8 +840,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FAC-05: a creation that runs says when it is likely to be done, and how it is
-// cancelled; what cannot be cancelled does not say how.
+// FAC-05: a creation that runs says when it will be done and how it is cancelled; what cannot be cancelled does not say how.
 func TestPendingStatusHints(t *testing.T) {
 	token := tokenOf(lifecycle.Key{Platform: "platform-1", Instance: "a/b"})
 	for name, tc := range map[string]struct {
@@ -896,8 +892,7 @@ func TestRequestIdentityIsKept(t *testing.T) {
 	expect.Says(t, "the log", log.String(), `"operation":"`+token.String()+`"`)
 }
 
-// Where an instance's dashboard is stands in answers of every version to a
-// provision (PROV-24), and of those that know it there to an update (UPD-27).
+// The dashboard stands in answers of every version to a provision (PROV-24), of those that know it there to an update (UPD-27).
 func TestDashboardURL(t *testing.T) {
 	const where = "https://dashboard.example.com/i"
 	for name, tc := range map[string]struct {

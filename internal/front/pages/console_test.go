@@ -66,8 +66,7 @@ func orphan(name string) lifecycle.Record {
 			Attempt: 1}, Kept: &lifecycle.Kept{Since: epoch, Until: epoch.Add(14 * 24 * time.Hour), Name: name}}
 }
 
-// The console opens to its own sessions alone; neither does its session open an instance's page.
-// A link opens it once, and not after its time.
+// The console opens to its own sessions alone, and they open no instance's page. A link opens it once, and not after its time.
 func TestTheConsoleNeedsItsSession(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())

@@ -104,8 +104,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	d.sees(d.order("POST", "upgrade"), http.StatusSeeOther) // it fails at once
 }
 
-// Orders count with the requests of the instance's platform: a person who repeats one without end takes
-// nothing from other platforms.
+// Orders count with the requests of the instance's platform: one that is repeated without end takes nothing from other platforms.
 func TestOrdersCountAsRequests(t *testing.T) {
 	d, to := orderly(t)
 	d.server.Throttle = rates.New(1, func() time.Time { return d.now })

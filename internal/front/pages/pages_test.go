@@ -209,8 +209,7 @@ func TestALinkOpensAPageOnce(t *testing.T) {
 	}
 }
 
-// Two processes that start at once agree on one data key. A lost key of the vault ends
-// sessions, takes names and no more, and makes a new one.
+// Two processes agree on one data key. A lost key of the vault ends sessions, takes names and no more, and makes a new one.
 func TestTheDataKeyIsShared(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())
@@ -280,8 +279,7 @@ func TestAnotherSite(t *testing.T) {
 	expect.Same(t, "Cache-Control of a page", "no-store", d.page(own).Header().Get("Cache-Control"))
 }
 
-// A browser that says nothing but the origin of a form has it taken where that is the broker's, also behind a proxy that
-// changes the host.
+// A form whose browser tells its origin alone is taken where that is the broker's, also behind a proxy that changes the host.
 func TestTheOriginOfAForm(t *testing.T) {
 	d := newDesk(t)
 	o := d.server.Options

@@ -67,8 +67,7 @@ func keeping(t *testing.T, read func(context.Context) (platforms.Registry, error
 	return expect.Get(platforms.NewKept(t.Context(), read, now, slog.New(slog.NewTextHandler(log, nil))))(t)
 }
 
-// Rotation loses no request: the new password works within seconds of its
-// first use, and the old one until the secret is read again.
+// Rotation loses no request: the new password works within seconds of its first use, the old one until the secret is read again.
 func TestKeptFollowsARotation(t *testing.T) {
 	s := &source{credential: login("u", "old")}
 	k, c := newKept(t, s, io.Discard)
@@ -148,8 +147,7 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 	expect.Never(t, "printed", out.String(), "canary")
 }
 
-// A clock that is set back, as after a laptop's sleep or by an administrator,
-// must not keep a password valid until it has caught up.
+// A clock that is set back must not keep a password valid until it has caught up.
 func TestKeptFollowsAClockThatIsSetBack(t *testing.T) {
 	s := &source{credential: login("u", "old")}
 	k, c := newKept(t, s, io.Discard)

@@ -173,8 +173,7 @@ func TestRotationLosesNoRequest(t *testing.T) {
 	}
 }
 
-// TestRotations proves that a rotation forgets the passwords whose overlap is over, and
-// that one without an overlap ends all earlier ones.
+// A rotation forgets the passwords whose overlap is over, and one without an overlap ends all earlier ones.
 func TestRotations(t *testing.T) {
 	r := one(login("u", "1"))
 	second := platforms.Previous{Password: "2", Until: epoch.Add(70 * time.Minute)}
