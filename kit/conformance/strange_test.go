@@ -59,8 +59,11 @@ func (s *strange) pass(w http.ResponseWriter, r *http.Request) {
 
 // there is what the broker has made, and not deleted.
 func (s *strange) there() []string {
+	s.mu.Lock()
+	asked := slices.Sorted(maps.Keys(s.asked))
+	s.mu.Unlock()
 	var out []string
-	for _, path := range slices.Sorted(maps.Keys(s.asked)) {
+	for _, path := range asked {
 		q := httptest.NewRequest(http.MethodGet, path, nil)
 		q.SetBasicAuth(username, password)
 		q.Header.Set("X-Broker-API-Version", "2.17")
