@@ -2,24 +2,20 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // alarmsOf describes the alarms of a template, by their ids.
-func alarmsOf(t *testing.T, made template) map[string]map[string]any {
-	t.Helper()
+func alarmsOf(made template) map[string]map[string]any {
 	out := map[string]map[string]any{}
-	for _, id := range made.of("AWS::CloudWatch::Alarm") {
-		out[strings.TrimPrefix(unhashed(id), "Alarms")] = made.Resources[id].Properties
+	for id, p := range made.all("AWS::CloudWatch::Alarm") {
+		out[strings.TrimPrefix(unhashed(id), "Alarms")] = p
 	}
 	return out
 }
@@ -27,24 +23,19 @@ func alarmsOf(t *testing.T, made template) map[string]map[string]any {
 // watched says of each alarm of a template what it watches.
 func watched(t *testing.T, made template) map[string]string {
 	t.Helper()
-	const five = "300"
 	got := map[string]string{}
-	for id, p := range alarmsOf(t, made) {
-		dimensions := map[string]string{}
-		list, _ := p["Dimensions"].([]any)
-		for _, d := range list {
-			dimensions[plain(at(d, "Name"))] = plain(at(d, "Value"))
-		}
-		if plain(p["Period"]) != five {
-			t.Errorf("%s looks at periods of %s s", id, plain(p["Period"]))
-		}
+	for id, p := range alarmsOf(made) {
+		expect.Same(t, id+" looks at periods of so many seconds", "300", plain(p["Period"]))
 		got[id] = fmt.Sprintf("%s %s of %s%s %v over %v, without data %s",
 			plain(p["Namespace"]), plain(p["Statistic"]), plain(p["MetricName"]),
 			map[string]string{"GreaterThanOrEqualToThreshold": " >=", "LessThanThreshold": " <"}[plain(p["ComparisonOperator"])],
 			p["Threshold"], periods(p), plain(p["TreatMissingData"]))
-		for _, name := range slices.Sorted(maps.Keys(dimensions)) {
-			got[id] += " " + name + "=" + dimensions[name]
+		var dimensions []string
+		for _, d := range list(p["Dimensions"]) {
+			dimensions = append(dimensions, " "+plain(at(d, "Name"))+"="+plain(at(d, "Value")))
 		}
+		slices.Sort(dimensions)
+		got[id] += strings.Join(dimensions, "")
 	}
 	return got
 }
@@ -71,15 +62,12 @@ func periods(p map[string]any) string {
 	return fmt.Sprint(p["EvaluationPeriods"])
 }
 
-// Every alarm is about what happens, and ends by itself when that has ended:
-// what is about what lies somewhere rings until somebody clears it away, and
-// says nothing about what comes meanwhile.
+// Every alarm is about what happens, and ends by itself when that has ended: what is about what lies somewhere rings until
+// somebody clears it away, and says nothing about what comes meanwhile.
 func TestNoAlarmLatches(t *testing.T) {
-	for id, p := range alarmsOf(t, must(t, usual)) {
-		switch metric := plain(p["MetricName"]); metric {
-		case "ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible", "ApproximateAgeOfOldestMessage":
-			t.Errorf("%s watches %s, which stays until a queue is emptied", id, metric)
-		}
+	for id, p := range alarmsOf(must(t, usual)) {
+		expect.Never(t, id+" watches what stays until a queue is emptied", plain(p["MetricName"]),
+			"ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible", "ApproximateAgeOfOldestMessage")
 	}
 }
 
@@ -92,7 +80,7 @@ func TestEveryAlarmIsInTheRunbook(t *testing.T) {
 			headings[strings.ToLower(strings.TrimSpace(title))] = true
 		}
 	}
-	for id, p := range alarmsOf(t, must(t, hostedStack)) { // which has all of them
+	for id, p := range alarmsOf(must(t, hostedStack)) { // which has all of them
 		_, anchor, ok := strings.Cut(plain(p["AlarmDescription"]), runbook+"#")
 		if !ok || anchor != strings.ToLower(id) || !headings[anchor] {
 			t.Errorf("%s says %q, and the runbook has nothing of it", id, plain(p["AlarmDescription"]))
@@ -105,13 +93,13 @@ func toldOf(t *testing.T, context map[string]any) (told []string, topic string, 
 	t.Helper()
 	stack := expect.Get(build(context))(t)
 	made := expect.Get(templateOf(stack))(t)
-	for id, p := range alarmsOf(t, made) {
+	for id, p := range alarmsOf(made) {
 		if to := plain(p["AlarmActions"]); to != "" && to == plain(p["OKActions"]) {
 			told, topic = append(told, id), to
 		}
 	}
-	for _, id := range made.of("AWS::Events::Rule") {
-		for _, target := range list(made.Resources[id].Properties["Targets"]) {
+	for id, p := range made.all("AWS::Events::Rule") {
+		for _, target := range list(p["Targets"]) {
 			if topic != "" && plain(at(target, "Arn")) == topic {
 				told = append(told, unhashed(id))
 			}
@@ -124,7 +112,7 @@ func toldOf(t *testing.T, context map[string]any) (told []string, topic string, 
 func TestAlarmsReachWhoIsChosen(t *testing.T) {
 	all := []string{"Failing", "NoReaper", "OperatorsKey", "ReaperHalted", "Stuck"}
 	const topic = "arn:aws:sns:eu-central-1:111122223333:operators"
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason  string
 		context map[string]any
 		told    []string
@@ -135,30 +123,26 @@ func TestAlarmsReachWhoIsChosen(t *testing.T) {
 		"Topic":  {"a topic that exists is told", map[string]any{ContextAlarmTopic: topic}, all, topic, false},
 		"Email": {"an address is told by a topic of the stack's own", map[string]any{ContextAlarmEmail: "ops@example.com"}, all,
 			"<OperatorsTopic>", false},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			told, to, warnings := toldOf(t, test.context)
-			if d := cmp.Diff(test.told, told); d != "" || to != test.topic {
-				t.Errorf("%s: by %q (-want +got):\n%s", test.reason, to, d)
-			}
-			said := slices.ContainsFunc(warnings, func(w string) bool {
-				return strings.Contains(w, "Alarms reach nobody") && strings.Contains(w, "-c alarm-email=ADDRESS") &&
-					strings.Contains(w, "-c alarm-topic=ARN")
-			})
-			if said != test.warned {
-				t.Errorf("%s: warned %v: %q", test.reason, said, warnings)
-			}
+			expect.Same(t, test.reason, test.told, told)
+			expect.Same(t, "the topic", test.topic, to)
+			expect.Same(t, fmt.Sprintf("among %q it is warned", warnings), test.warned,
+				slices.ContainsFunc(warnings, func(w string) bool {
+					return strings.Contains(w, "Alarms reach nobody") && strings.Contains(w, "-c alarm-email=ADDRESS") &&
+						strings.Contains(w, "-c alarm-topic=ARN")
+				}))
 		})
 	}
 }
 
-// A topic of the stack's own is written to by CloudWatch and by the rule, and its subscriber is the address.
+// A topic of the stack's own is written to by CloudWatch and by the rule, and its subscriber is the address. It tells of the
+// key: without it nothing opens, and a planned deletion leaves seven days or more in which somebody else can say no.
 func TestTheTopicOfAnAddress(t *testing.T) {
 	made := expect.Get(synthesized(map[string]any{ContextAlarmEmail: "ops@example.com"}))(t)
-	if s := made.one(t, "AWS::SNS::Subscription", ""); s["Protocol"] != "email" || s["Endpoint"] != "ops@example.com" {
-		t.Errorf("who is written to: %s", plain(s))
-	}
+	subscriber := made.one(t, "AWS::SNS::Subscription", "")
+	expect.Same(t, "who is written to", []any{"email", "ops@example.com"}, []any{subscriber["Protocol"], subscriber["Endpoint"]})
 	writers := map[string]bool{}
 	for _, s := range list(at(made.one(t, "AWS::SNS::TopicPolicy", ""), "PolicyDocument", "Statement")) {
 		if at(s, "Effect") == "Allow" {
@@ -169,15 +153,10 @@ func TestTheTopicOfAnAddress(t *testing.T) {
 		"cloudwatch.amazonaws.com for " + `{"StringEquals":{"aws:SourceAccount":{"Ref":"AWS::AccountId"}}}`: true,
 		"events.amazonaws.com for ": true,
 	}, writers)
-}
-
-// Without the key nothing opens. Whoever plans its deletion has seven days or more in which somebody else can say no.
-func TestTheKeyIsWatched(t *testing.T) {
-	made := expect.Get(synthesized(map[string]any{ContextAlarmEmail: "ops@example.com"}))(t)
 	pattern := made.one(t, "AWS::Events::Rule", "OperatorsKey")["EventPattern"]
-	got := []string{plain(at(pattern, "source")), plain(at(pattern, "detail", "eventName")),
-		plain(list(at(pattern, "detail", "resources", "ARN"))[0])}
-	expect.Same(t, "what is told of", []string{"aws.kms", "DisableKey ScheduleKeyDeletion", theKey}, got)
+	expect.Same(t, "what is told of", []string{"aws.kms", "DisableKey ScheduleKeyDeletion", theKey}, []string{
+		plain(at(pattern, "source")), plain(at(pattern, "detail", "eventName")),
+		plain(list(at(pattern, "detail", "resources", "ARN"))[0])})
 }
 
 func TestADashboardIsMadeOnRequest(t *testing.T) {
@@ -185,10 +164,7 @@ func TestADashboardIsMadeOnRequest(t *testing.T) {
 		t.Errorf("there is %q, which nobody asked for", ids)
 	}
 	p := must(t, chosen).one(t, "AWS::CloudWatch::Dashboard", "")
-	body := plain(p["DashboardBody"])
-	expect.Says(t, "the dashboard", body, metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue, "Errors",
-		"Throttles", "Duration")
-	if p["DashboardName"] != "Other" {
-		t.Errorf("the dashboard is called %s", plain(p["DashboardName"]))
-	}
+	expect.Says(t, "the dashboard", plain(p["DashboardBody"]), metrics.Accepted, metrics.Settled, metrics.Answered,
+		metrics.PastDue, "Errors", "Throttles", "Duration")
+	expect.Same[any](t, "its name", "Other", p["DashboardName"])
 }

@@ -18,7 +18,7 @@ func TestWriteCatalog(t *testing.T) {
 	mine := t.TempDir()
 	repository := expect.Get(filepath.Abs(repository))(t)
 	expect.Get(offeringfiles.New(mine, "mine"))(t)
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason    string
 		demo, own string
 		want      []string // the first offerings
@@ -35,8 +35,7 @@ func TestWriteCatalog(t *testing.T) {
 			"not a folder", ""},
 		"Relative": {"a path is relative to the repository, and said whole", Offered, "gone", nil,
 			filepath.Join(repository, "gone"), ""},
-	}
-	for name, tc := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := Settings{Code: t.TempDir(), Offerings: tc.own, Providers: providersWith(tc.demo)}
 			for _, function := range functionNames {
@@ -47,16 +46,13 @@ func TestWriteCatalog(t *testing.T) {
 				t.Errorf("%s: it is told to lack %q, want words about %q", tc.reason, lacking, tc.lacking)
 			}
 			if tc.about != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.about) {
-					t.Fatalf("%s: want an error about %q, got %v", tc.reason, tc.about, err)
-				}
+				expect.Says(t, tc.reason, fmt.Sprint(err), tc.about)
 				return
 			}
 			expect.OK(t, err, tc.reason)
 			for _, function := range readers {
 				compiled := expect.Get(os.ReadFile(filepath.Join(s.Code, function, app.CatalogFile)))(t)
-				c := expect.Get(catalog.Open(compiled))(t)
-				all := c.Offerings()
+				all := expect.Get(catalog.Open(compiled))(t).Offerings()
 				if len(all) < len(tc.want) || tc.demo != Offered && len(all) > 0 {
 					t.Fatalf("%s: %s has %d offerings", tc.reason, function, len(all))
 				}
@@ -72,7 +68,7 @@ func TestWriteCatalog(t *testing.T) {
 func TestTheDemoOnRequest(t *testing.T) {
 	for state, want := range map[string]bool{Offered: true, Withdrawn: true, Off: false} {
 		made := expect.Get(synthesized(map[string]any{"demo": state}))(t)
-		wired, _ := at(functions(t, made)[FunctionProvisioner], "Environment", "Variables", app.EnvProviders).(string)
+		wired := variables(functions(t, made)[FunctionProvisioner])[app.EnvProviders]
 		expect.Same(t, fmt.Sprintf("demo=%s: it has the demo", state), want, strings.Contains(wired, app.ProviderDemo))
 	}
 }

@@ -40,57 +40,20 @@ const (
 	uploaded, recorded = 0.013, 0.02 // GB
 )
 
-// usage is what internal/app/deployed counts at the wire.
+// usage is what internal/app/deployed and internal/provider/cloudformation count at the wire.
 type usage struct {
 	Requests, Waits, Steps, Delays, Transitions int
+	Calls, Looks                                int // of the life of an AWS service
+	Seconds                                     float64
 	ReadUnits, WriteUnits                       float64
 	KeyCalls, Metrics                           int
 }
 
-func counted(t *testing.T) (sweep, inventory, life usage) {
+// counted is what a package has counted, by its names.
+func counted(t *testing.T, where string) (all map[string]usage) {
 	t.Helper()
-	raw := expect.Get(os.ReadFile("../internal/app/deployed/testdata/usage.json"))(t)
-	var all map[string]usage
-	expect.OK(t, json.Unmarshal(raw, &all))
-	return all["sweep"], all["inventory"], all["life"]
-}
-
-// serviceUsage is what internal/provider/cloudformation counts.
-type serviceUsage struct {
-	Requests, Calls, Looks int
-	Seconds                float64
-	Transitions            int
-	ReadUnits, WriteUnits  float64
-	KeyCalls               int
-}
-
-// services are the lives of AWS services, by how long they take.
-func services(t *testing.T) (minute, tenMinutes serviceUsage) {
-	t.Helper()
-	raw := expect.Get(os.ReadFile("../internal/provider/cloudformation/testdata/usage.json"))(t)
-	var all map[string]serviceUsage
-	expect.OK(t, json.Unmarshal(raw, &all))
-	return all["minute"], all["ten_minutes"]
-}
-
-// serviceLife is what such a life costs.
-func serviceLife(t *testing.T, made template, u serviceUsage) []line {
-	t.Helper()
-	requests, calls := float64(u.Requests), float64(u.Calls)
-	api, provisioner := memory(t, made, FunctionAPI)*requests*requestTime, memory(t, made, FunctionProvisioner)*u.Seconds
-	return []line{
-		{"gateway", fmt.Sprintf("%g requests", requests), priceRequest.of(requests)},
-		{"API", fmt.Sprintf("%g calls of %g s (assumed); %.2f GB-s", requests, requestTime, api),
-			priceCall.of(requests) + priceGBSecond.of(api)},
-		{"provisioner", fmt.Sprintf("%g calls, %d looks, %g s; %.2f GB-s", calls, u.Looks, u.Seconds, provisioner),
-			priceCall.of(calls) + priceGBSecond.of(provisioner)},
-		{"Step Functions", fmt.Sprintf("%d transitions", u.Transitions), priceTransition.of(float64(u.Transitions))},
-		{"DynamoDB, reads", fmt.Sprintf("%g units", u.ReadUnits), priceRead.of(u.ReadUnits)},
-		{"DynamoDB, writes", fmt.Sprintf("%g units, those of the index among them", u.WriteUnits), priceWrite.of(u.WriteUnits)},
-		{"KMS", fmt.Sprintf("%d calls", u.KeyCalls), priceKeyCall.of(float64(u.KeyCalls))},
-		{"logs", fmt.Sprintf("%g calls × %d bytes (assumed)", requests+calls, lineBytes),
-			priceLog.of((requests + calls) * lineBytes)},
-	}
+	expect.OK(t, json.Unmarshal(expect.Get(os.ReadFile("../internal/"+where+"/testdata/usage.json"))(t), &all))
+	return all
 }
 
 // A line of a table says what costs, how that is counted, and how much it is.
@@ -114,43 +77,41 @@ func memory(t *testing.T, made template, function string) float64 {
 // idle is what a stack costs in a month in which nobody asks anything of it.
 func idle(t *testing.T, made template) []line {
 	t.Helper()
-	sweep, inventory, _ := counted(t)
+	all := counted(t, "app/deployed")
+	sweep, inventory := all["sweep"], all["inventory"]
 	if rate := made.one(t, "AWS::Events::Rule", "ScheduleRule")["ScheduleExpression"]; rate != "rate(1 minute)" {
 		t.Fatalf("the reaper is called at %v, which nobody here can count", rate)
 	}
 	const sweeps = hoursAMonth * 60
 	keys, secrets := float64(len(made.of("AWS::KMS::Key"))), float64(len(made.of("AWS::SecretsManager::Secret")))
 	alarms, fast := 0.0, 0.0
-	for _, id := range made.of("AWS::CloudWatch::Alarm") {
-		p := made.Resources[id].Properties
+	for id, p := range made.all("AWS::CloudWatch::Alarm") {
 		if p["Metrics"] != nil {
 			t.Fatalf("alarm %q is of several metrics, which nobody here can count", id)
 		}
-		if p["Period"].(float64) < 60 {
+		if alarms++; p["Period"].(float64) < 60 {
 			fast++
-			continue
 		}
-		alarms++
 	}
 	gb := memory(t, made, FunctionReaper)
 	seconds := sweeps * gb * sweepTime
-	reads, writes := sweeps*sweep.ReadUnits+hoursAMonth*inventory.ReadUnits,
-		sweeps*sweep.WriteUnits+hoursAMonth*inventory.WriteUnits
+	often := func(bySweep, byInventory float64) (sum float64, how string) {
+		sum = sweeps*bySweep + hoursAMonth*byInventory
+		return sum, fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", sum, bySweep, byInventory)
+	}
+	reads, ofReads := often(sweep.ReadUnits, inventory.ReadUnits)
+	writes, ofWrites := often(sweep.WriteUnits, inventory.WriteUnits)
 	lines := []line{
 		{"key", fmt.Sprintf("%g; after its first rotation 2.00, after its second and for ever 3.00", keys), priceKey.of(keys)},
 		{"secret", fmt.Sprintf("%g", secrets), priceSecret.of(secrets)},
-		{"alarms", fmt.Sprintf("%g, on one metric each", alarms+fast), priceAlarm.of(alarms) + priceFastAlarm.of(fast)},
+		{"alarms", fmt.Sprintf("%g, on one metric each", alarms), priceAlarm.of(alarms-fast) + priceFastAlarm.of(fast)},
 		{"metrics of its own", fmt.Sprintf("%d that an idle sweep writes", sweep.Metrics),
 			priceMetric.of(float64(sweep.Metrics))},
 		{"reaper, calls", fmt.Sprintf("%d, one each minute", sweeps), priceCall.of(sweeps)},
 		{"reaper, time", fmt.Sprintf("%d × %g GB × %g s (assumed) = %.0f GB-s", sweeps, gb, sweepTime, seconds),
 			priceGBSecond.of(seconds)},
-		{"reaper, reads", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", reads, sweep.ReadUnits,
-			inventory.ReadUnits),
-			priceRead.of(reads)},
-		{"reaper, writes", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", writes, sweep.WriteUnits,
-			inventory.WriteUnits),
-			priceWrite.of(writes)},
+		{"reaper, reads", ofReads, priceRead.of(reads)},
+		{"reaper, writes", ofWrites, priceWrite.of(writes)},
 		{"reaper, log", fmt.Sprintf("%d × %d bytes (assumed)", sweeps, sweepBytes), priceLog.of(sweeps * sweepBytes)},
 		{"schedule", fmt.Sprintf("%d events, as if they were one's own: AWS lists no price for a schedule's", sweeps),
 			priceEvent.of(sweeps)},
@@ -166,8 +127,8 @@ func idle(t *testing.T, made template) []line {
 	if at(functions(t, made)[FunctionReaper], "TracingConfig", "Mode") == "Active" {
 		lines = append(lines, line{"tracing", fmt.Sprintf("%d sweeps", sweeps), priceTrace.of(sweeps)})
 	}
-	for _, id := range made.of("AWS::WAFv2::WebACL") {
-		rules := float64(len(list(made.Resources[id].Properties["Rules"])))
+	for _, p := range made.all("AWS::WAFv2::WebACL") {
+		rules := float64(len(list(p["Rules"])))
 		lines = append(lines, line{"web ACL", fmt.Sprintf("one, with %g rule", rules),
 			priceWebACL.of(1) + priceWebACLRule.of(rules)})
 	}
@@ -175,25 +136,41 @@ func idle(t *testing.T, made template) []line {
 }
 
 // lifetime is what an instance's whole life costs.
-func lifetime(t *testing.T, made template) []line {
+func lifetime(t *testing.T, made template, u usage) []line {
 	t.Helper()
-	_, _, u := counted(t)
-	requests, steps := float64(u.Requests), float64(u.Steps)
-	delay := app.DefaultDemoDelay.Seconds()
+	requests, steps, delay := float64(u.Requests), float64(u.Steps), app.DefaultDemoDelay.Seconds()
 	api := memory(t, made, FunctionAPI) * (requests*requestTime + float64(u.Waits)*stepTime)
 	provisioner := memory(t, made, FunctionProvisioner) * (steps*stepTime + float64(u.Delays)*delay)
+	return life(u, steps, api, provisioner,
+		fmt.Sprintf("%g calls of %g s, %d of which wait %g s for the provisioner (times assumed)", requests, requestTime, u.Waits,
+			stepTime),
+		fmt.Sprintf("%g calls of %g s (assumed), %d of which wait out the demo's delay of %g s", steps, stepTime, u.Delays,
+			delay))
+}
+
+// serviceLife is what the life of an AWS service costs.
+func serviceLife(t *testing.T, made template, u usage) []line {
+	t.Helper()
+	requests, calls := float64(u.Requests), float64(u.Calls)
+	api, provisioner := memory(t, made, FunctionAPI)*requests*requestTime, memory(t, made, FunctionProvisioner)*u.Seconds
+	return life(u, calls, api, provisioner, fmt.Sprintf("%g calls of %g s (assumed)", requests, requestTime),
+		fmt.Sprintf("%g calls, %d looks, %g s", calls, u.Looks, u.Seconds))
+}
+
+// life has the lines of any life: calls are the provisioner's, and both functions take GB-seconds, counted as is said.
+func life(u usage, calls, api, provisioner float64, apiSaid, provisionerSaid string) []line {
+	requests := float64(u.Requests)
 	return []line{
 		{"gateway", fmt.Sprintf("%g requests", requests), priceRequest.of(requests)},
-		{"API", fmt.Sprintf("%g calls of %g s, %d of which wait %g s for the provisioner (times assumed); %.2f GB-s", requests,
-			requestTime, u.Waits, stepTime, api), priceCall.of(requests) + priceGBSecond.of(api)},
-		{"provisioner", fmt.Sprintf("%g calls of %g s (assumed), %d of which wait out the demo's delay of %g s; %.2f GB-s", steps,
-			stepTime, u.Delays, delay, provisioner), priceCall.of(steps) + priceGBSecond.of(provisioner)},
+		{"API", fmt.Sprintf("%s; %.2f GB-s", apiSaid, api), priceCall.of(requests) + priceGBSecond.of(api)},
+		{"provisioner", fmt.Sprintf("%s; %.2f GB-s", provisionerSaid, provisioner),
+			priceCall.of(calls) + priceGBSecond.of(provisioner)},
 		{"Step Functions", fmt.Sprintf("%d transitions", u.Transitions), priceTransition.of(float64(u.Transitions))},
 		{"DynamoDB, reads", fmt.Sprintf("%g units", u.ReadUnits), priceRead.of(u.ReadUnits)},
 		{"DynamoDB, writes", fmt.Sprintf("%g units, those of the index among them", u.WriteUnits), priceWrite.of(u.WriteUnits)},
 		{"KMS", fmt.Sprintf("%d calls", u.KeyCalls), priceKeyCall.of(float64(u.KeyCalls))},
-		{"logs", fmt.Sprintf("%g calls × %d bytes (assumed)", requests+steps, lineBytes),
-			priceLog.of((requests + steps) * lineBytes)},
+		{"logs", fmt.Sprintf("%g calls × %d bytes (assumed)", requests+calls, lineBytes),
+			priceLog.of((requests + calls) * lineBytes)},
 	}
 }
 
@@ -240,10 +217,9 @@ func options(t *testing.T, usual float64) string {
 // The guide says what is counted, and what is counted keeps what was promised.
 func TestCost(t *testing.T) {
 	const guide = "../docs/costs.md"
-	made := must(t, usual)
-	month, life := idle(t, made), lifetime(t, made)
-	short, long := services(t)
-	minute, tenMinutes := serviceLife(t, made, short), serviceLife(t, made, long)
+	made, services := must(t, usual), counted(t, "provider/cloudformation")
+	month, life := idle(t, made), lifetime(t, made, counted(t, "app/deployed")["life"])
+	minute, tenMinutes := serviceLife(t, made, services["minute"]), serviceLife(t, made, services["ten_minutes"])
 	if m, ten := together(minute), together(tenMinutes); m > mostOfMinute || ten > mostOfTenMinutes {
 		t.Errorf("the life of an AWS service costs $%.6f, or $%.6f where it takes ten minutes: more than $%.3f and $%.3f", m, ten,
 			mostOfMinute, mostOfTenMinutes)

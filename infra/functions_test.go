@@ -29,30 +29,41 @@ func functions(t *testing.T, made template) map[string]map[string]any {
 	return out
 }
 
+// variables is a function's environment, from its properties.
+func variables(function map[string]any) map[string]string {
+	out := map[string]string{}
+	for name, value := range asMap(at(function, "Environment", "Variables")) {
+		out[name] = plain(value)
+	}
+	return out
+}
+
 func TestFunctionsAreMadeInOneWay(t *testing.T) {
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason       string
-		variant      func() (template, error)
 		architecture string
+		traced       string
 		logDays      float64
 	}{
-		"Usual":  {"ARM costs less", usual, "arm64", 30},
-		"Chosen": {"emulators run what their machine runs", chosen, "x86_64", 7},
-	}
-	for name, test := range tests {
+		"Usual":  {"ARM costs less", "arm64", "", 30},
+		"Chosen": {"emulators run what their machine runs", "x86_64", "Active", 7},
+	} {
 		t.Run(name, func(t *testing.T) {
-			made := must(t, test.variant)
+			made := must(t, variants[name])
 			for function, p := range functions(t, made) {
 				id := strings.ToUpper(function[:1]) + function[1:] + "Function"
-				got := map[string]any{
-					"Architectures": plain(p["Architectures"]), "Handler": p["Handler"], "Role": plain(p["Role"]),
-					"Runtime": p["Runtime"], "LoggingConfig": plain(at(p, "LoggingConfig", "LogFormat")) + " to " +
-						plain(at(p, "LoggingConfig", "LogGroup")),
-				}
-				expect.Same(t, fmt.Sprintf("%s: function %q", test.reason, function), map[string]any{
+				// A failed call that nobody waits for becomes a dead letter.
+				dead := map[string]string{FunctionReaper: "<DeadLettersQueue.Arn>"}[function]
+				expect.Same(t, fmt.Sprintf("%s: function %q", test.reason, function), map[string]string{
 					"Architectures": test.architecture, "Handler": "bootstrap", "Role": "<" + id + "Role.Arn>",
-					"Runtime": "provided.al2023", "LoggingConfig": "JSON to <" + id + "Log>",
-				}, got)
+					"Runtime": "provided.al2023", "LoggingConfig": "JSON to <" + id + "Log>", "DeadLetters": dead,
+					"Traced": test.traced,
+				}, map[string]string{
+					"Architectures": plain(p["Architectures"]), "Handler": plain(p["Handler"]), "Role": plain(p["Role"]),
+					"Runtime": plain(p["Runtime"]), "LoggingConfig": plain(at(p, "LoggingConfig", "LogFormat")) + " to " +
+						plain(at(p, "LoggingConfig", "LogGroup")), "DeadLetters": plain(at(p, "DeadLetterConfig", "TargetArn")),
+					"Traced": plain(at(p, "TracingConfig", "Mode")),
+				})
 				// Nothing else is there that a function could keep or be reached by.
 				for _, name := range []string{"VpcConfig", "Layers", "FileSystemConfigs", "FunctionName"} {
 					if p[name] != nil {
@@ -60,26 +71,12 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 					}
 				}
 			}
-			for function, p := range functions(t, made) {
-				// A failed call that nobody waits for becomes a dead letter.
-				if dead := plain(at(p, "DeadLetterConfig",
-					"TargetArn")); (dead == "<DeadLettersQueue.Arn>") != (function == FunctionReaper) {
-					t.Errorf("function %q has dead letters %q", function, dead)
-				}
-				if mode := plain(at(p, "TracingConfig", "Mode")); (mode == "Active") != (name == "Chosen") {
-					t.Errorf("function %q is traced: %q", function, mode)
-				}
-			}
-			logs := made.of("AWS::Logs::LogGroup")
-			if len(logs) != len(functionNames) {
-				t.Errorf("logs %q, want one for each function", logs)
-			}
-			for _, id := range logs {
-				if r := made.Resources[id]; r.Properties["RetentionInDays"] != test.logDays || r.DeletionPolicy != "Delete" ||
-					r.UpdateReplacePolicy != "Delete" {
-					t.Errorf("log %q: %v days, %s, %s", id, r.Properties["RetentionInDays"], r.DeletionPolicy,
-						r.UpdateReplacePolicy)
-				}
+			logs := made.all("AWS::Logs::LogGroup")
+			expect.Same(t, "one log for each function", len(functionNames), len(logs))
+			for id, p := range logs {
+				r := made.Resources[id]
+				expect.Same(t, id, []any{test.logDays, "Delete", "Delete"},
+					[]any{p["RetentionInDays"], r.DeletionPolicy, r.UpdateReplacePolicy})
 			}
 		})
 	}
@@ -87,20 +84,17 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 
 // NFR-01: the API ends before the gateway gives up.
 func TestTimeAndMemory(t *testing.T) {
-	tests := map[string]struct {
+	all := functions(t, must(t, usual))
+	for name, test := range map[string]struct {
 		reason       string
 		seconds, mem float64
 	}{
 		FunctionAPI:         {"the platform waits for it", app.APITimeout.Seconds(), 512},
 		FunctionProvisioner: {"it mostly waits for AWS", app.ProvisionerTimeout.Seconds(), 256},
 		FunctionReaper:      {"nobody waits for it", app.ReaperTimeout.Seconds(), 256},
-	}
-	all := functions(t, must(t, usual))
-	for name, test := range tests {
-		if p := all[name]; p["Timeout"] != test.seconds || p["MemorySize"] != test.mem {
-			t.Errorf("function %q: %v s, %v MB, want %v s, %v MB: %s", name, p["Timeout"], p["MemorySize"], test.seconds,
-				test.mem, test.reason)
-		}
+	} {
+		expect.Same(t, fmt.Sprintf("seconds and MB of function %q: %s", name, test.reason), []any{test.seconds, test.mem},
+			[]any{all[name]["Timeout"], all[name]["MemorySize"]})
 	}
 	if gateway := 29.0; all[FunctionAPI]["Timeout"].(float64) >= gateway {
 		t.Errorf("the API takes %v s, but the gateway answers after %v s in its place", all[FunctionAPI]["Timeout"], gateway)
@@ -128,51 +122,28 @@ func TestConcurrencyIsReservedOnlyWhereItIsChosen(t *testing.T) {
 // Everyone who may look at a function can read its environment: the variables say where things
 // are, and none of them is secret.
 func TestEnvironment(t *testing.T) {
-	const account, key, table, machine = "<AWS::AccountId>", "<StateKey.Arn>", "<StateTable>", "<WorkflowStateMachine>"
-	const identity = stackIdentity
-	tests := map[string]struct {
-		reason   string
-		variant  func() (template, error)
-		function string
-		want     map[string]string
-	}{
-		"API": {"it records, and has the provisioner driven or calls it", usual, FunctionAPI, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
-			app.EnvSecret:       "<SecretsPlatform.Id>",
-			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>", app.EnvPlatformRate: "25",
-		}},
-		"Provisioner": {"the demo's delay is its own unless it is chosen", usual, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
-			app.EnvProviders: "demo",
-		}},
-		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table,
-			app.EnvStateMachine: machine, app.EnvProviders: "demo",
-		}},
-		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
-			app.EnvSecret:       "<SecretsPlatform.Id>",
-			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
-			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s", app.EnvPlatformRate: "4",
-		}},
-		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
-			app.EnvProviders: "demo", app.EnvDemoDelay: "250ms",
-		}},
-		"ChosenReaper": {"it may be told to report only", chosen, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table,
-			app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
-		}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got := map[string]string{}
-			for variable, value := range asMap(at(functions(t, must(t, test.variant))[test.function], "Environment",
-				"Variables")) {
-				got[variable] = plain(value)
+	const key, machine, steps = "<StateKey.Arn>", "<WorkflowStateMachine>", "<ProvisionerFunction.Arn>"
+	for variant, stack := range map[string]string{"Usual": "Longshore", "Chosen": "Other"} {
+		all := functions(t, must(t, variants[variant]))
+		for function, want := range map[string]map[string]string{
+			// It records, and has the provisioner driven or calls it.
+			FunctionAPI: {app.EnvKey: key, app.EnvSecret: "<SecretsPlatform.Id>", app.EnvStateMachine: machine,
+				app.EnvProvisioner: steps, app.EnvPlatformRate: "25"},
+			FunctionProvisioner: {app.EnvKey: key, app.EnvProviders: "demo"},
+			// It only has things driven.
+			FunctionReaper: {app.EnvStateMachine: machine, app.EnvProviders: "demo"},
+		} {
+			maps.Copy(want, map[string]string{envAccount: "<AWS::AccountId>", app.EnvStack: stack, app.EnvBroker: stackIdentity,
+				app.EnvTable: "<StateTable>"})
+			if variant == "Chosen" {
+				maps.Copy(want, map[string]map[string]string{
+					FunctionAPI:         {app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s", app.EnvPlatformRate: "4"},
+					FunctionProvisioner: {app.EnvDemoDelay: "250ms"},
+					FunctionReaper:      {app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true"},
+				}[function])
 			}
-			expect.Same(t, test.reason, test.want, got)
-		})
+			expect.Same(t, variant+" "+function, want, variables(all[function]))
+		}
 	}
 }
 
@@ -188,7 +159,7 @@ func TestCheckCode(t *testing.T) {
 		}
 		return programs
 	}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason       string
 		programs     map[string]byte
 		architecture string
@@ -199,14 +170,10 @@ func TestCheckCode(t *testing.T) {
 		"Intel": {"and what was built for Intel", all(intel), X8664, nil, false},
 		"Nothing": {"all that are missing are named", nil, ARM64,
 			[]string{`"api"`, `"provisioner"`, `"reaper"`, "make functions ARCHITECTURE=arm64"}, true},
-		"One": {
-			"one is enough to be refused, and the others are not blamed", but(all(intel), FunctionReaper, 0), X8664,
-			[]string{`"reaper"`, "make functions ARCHITECTURE=x86_64"}, true,
-		},
-		"Other": {
-			"all that were built for another architecture are named", all(intel), ARM64,
-			[]string{`"api"`, `"provisioner"`, `"reaper"`, "EM_X86_64", "make functions ARCHITECTURE=arm64"}, false,
-		},
+		"One": {"one is enough to be refused, and the others are not blamed", but(all(intel), FunctionReaper, 0), X8664,
+			[]string{`"reaper"`, "make functions ARCHITECTURE=x86_64"}, true},
+		"Other": {"all that were built for another architecture are named", all(intel), ARM64,
+			[]string{`"api"`, `"provisioner"`, `"reaper"`, "EM_X86_64", "make functions ARCHITECTURE=arm64"}, false},
 		"OtherWay": {"and the other way round", all(arm), X8664,
 			[]string{`"api"`, `"provisioner"`, `"reaper"`, "EM_AARCH64", "make functions ARCHITECTURE=x86_64"}, false},
 		"NotLinux": {"a program for another system is no program", but(all(arm), FunctionAPI, notELF), ARM64,
@@ -215,8 +182,7 @@ func TestCheckCode(t *testing.T) {
 			[]string{`"provisioner"`, "EM_X86_64", "make functions ARCHITECTURE=arm64"}, false},
 		"TwoFaults": {"both are said at once", but(but(all(arm), FunctionProvisioner, intel), FunctionAPI, 0), ARM64,
 			[]string{`"api"`, `"provisioner"`, "make functions"}, true},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			code := t.TempDir()
 			for function, machine := range test.programs {
@@ -224,23 +190,17 @@ func TestCheckCode(t *testing.T) {
 			}
 			err := CheckCode(code, test.architecture)
 			if test.want == nil {
-				if err != nil {
-					t.Errorf("%s: %v", test.reason, err)
-				}
+				expect.OK(t, err, test.reason)
 				return
 			}
-			if err == nil {
-				t.Fatalf("%s: there is no error", test.reason)
-			}
-			expect.Says(t, test.reason, err.Error(), test.want...)
+			said := fmt.Sprint(err)
+			expect.Says(t, test.reason, said, test.want...)
 			for _, function := range functionNames {
-				if named := `"` + function + `"`; !slices.Contains(test.want, named) && strings.Contains(err.Error(), named) {
-					t.Errorf("%s: %s is blamed:\n%v", test.reason, named, err)
+				if named := `"` + function + `"`; !slices.Contains(test.want, named) {
+					expect.Never(t, test.reason+": it is not to blame", said, named)
 				}
 			}
-			if got := errors.Is(err, fs.ErrNotExist); got != test.missing {
-				t.Errorf("%s: the error says that a file is missing: %v, want %v:\n%v", test.reason, got, test.missing, err)
-			}
+			expect.Same(t, said+": it says that a file is missing", test.missing, errors.Is(err, fs.ErrNotExist))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -104,50 +105,34 @@ var records = []string{
 
 // traces reports whether it is for that: all else is for what it names.
 func (g grant) traces() bool {
-	return g.resource == "*" &&
-		slices.Contains([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments", "xray:GetSamplingRules",
-			"xray:GetSamplingTargets"},
-			g.action)
+	return g.resource == "*" && slices.Contains([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments",
+		"xray:GetSamplingRules", "xray:GetSamplingTargets"}, g.action)
 }
 
 func TestRolesMayDoOnlyThis(t *testing.T) {
+	logs := func(function string) []string {
+		return []string{"logs:CreateLogStream on <" + function + "Log.Arn>", "logs:PutLogEvents on <" + function + "Log.Arn>"}
+	}
+	seals := []string{"kms:Decrypt on " + theKey + " if " + asVault, "kms:GenerateDataKey on " + theKey + " if " + asVault}
 	tests := map[string]struct {
 		reason string
 		want   []string
 	}{
 		"ApiFunctionRole": {"it records what is asked for, seals it, has it driven, lists what is due",
-			slices.Concat(records, []string{
-				"logs:CreateLogStream on <ApiFunctionLog.Arn>",
-				"logs:PutLogEvents on <ApiFunctionLog.Arn>",
-				"kms:Decrypt on " + theKey + " if " + asVault,
-				"kms:GenerateDataKey on " + theKey + " if " + asVault,
-				"secretsmanager:GetSecretValue on " + theSecret,
-				"kms:Decrypt on " + theKey + " if " + throughSecret,
-				"states:StartExecution on " + theStateMachine,
-				"lambda:InvokeFunction on " + theProvisioner,
-				"dynamodb:Query on " + theTable,
-				"dynamodb:Query on " + theIndex,
-				"dynamodb:BatchGetItem on " + theTable,
+			slices.Concat(records, logs("ApiFunction"), seals, []string{
+				"secretsmanager:GetSecretValue on " + theSecret, "kms:Decrypt on " + theKey + " if " + throughSecret,
+				"states:StartExecution on " + theStateMachine, "lambda:InvokeFunction on " + theProvisioner,
+				"dynamodb:Query on " + theTable, "dynamodb:Query on " + theIndex, "dynamodb:BatchGetItem on " + theTable,
 			})},
-		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records, []string{
-			"logs:CreateLogStream on <ProvisionerFunctionLog.Arn>",
-			"logs:PutLogEvents on <ProvisionerFunctionLog.Arn>",
-			"kms:Decrypt on " + theKey + " if " + asVault,
-			"kms:GenerateDataKey on " + theKey + " if " + asVault,
-			"dynamodb:Query on " + theTable,
-			"dynamodb:DeleteItem on " + theTable,
-		})},
+		"ProvisionerFunctionRole": {"it makes and removes things, and records that",
+			slices.Concat(records, logs("ProvisionerFunction"), seals,
+				[]string{"dynamodb:Query on " + theTable, "dynamodb:DeleteItem on " + theTable})},
 		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists",
-			slices.Concat(records, []string{
-				"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
-				"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
-				"dynamodb:Query on " + theIndex,
+			slices.Concat(records, logs("ReaperFunction"), []string{
+				"dynamodb:Query on " + theIndex, "dynamodb:BatchGetItem on " + theTable, "dynamodb:DeleteItem on " + theTable,
 				"dynamodb:Query on " + theTable + " if dynamodb:LeadingKeys ForAllValues:StringEquals " + ledger.ReaperPartition +
 					" and dynamodb:LeadingKeys Null false",
-				"dynamodb:BatchGetItem on " + theTable,
-				"dynamodb:DeleteItem on " + theTable,
-				"states:StartExecution on " + theStateMachine,
-				"sqs:SendMessage on <DeadLettersQueue.Arn>",
+				"states:StartExecution on " + theStateMachine, "sqs:SendMessage on <DeadLettersQueue.Arn>",
 			})},
 		"WorkflowRole": {"it calls the provisioner, and no more", []string{"lambda:InvokeFunction on " + theProvisioner}},
 	}
@@ -169,84 +154,58 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 
 // The table above says what roles may do. This says what they may never do, whatever is added to it.
 func TestRolesMayNeverDoThis(t *testing.T) {
-	tests := map[string]struct {
-		reason string
-		roles  []string // by the beginning of their ids; all if there are none
-		never  func(g grant) bool
-	}{
-		"AnyAction": {"what an action is must be said", nil, func(g grant) bool { return strings.ContainsAny(g.action, "*?") }},
-		"Anything": {"what it is done to must be said", nil,
-			func(g grant) bool { return !g.traces() && strings.HasPrefix(g.resource, "*") }},
-		"Wildcards": {"all names are known", nil,
-			func(g grant) bool { return !g.traces() && strings.ContainsAny(g.resource, "*?") }},
-		"IAM": {"nobody makes principals", nil, func(g grant) bool { return g.service() == "iam" || g.service() == "sts" }},
-		"KeyOwnership": {"who may use the key is not theirs to say", nil, func(g grant) bool {
-			return g.service() == "kms" &&
-				(strings.Contains(g.action, "Grant") || strings.Contains(g.action, "Policy") ||
-					strings.Contains(g.action, "Delet"))
-		}},
-		"WholeTable": {"nobody reads or changes the table as a whole", nil, func(g grant) bool {
-			return g.action == "dynamodb:Scan" || strings.HasSuffix(g.action, "Table") ||
-				strings.HasPrefix(g.action, "dynamodb:Partiql")
-		}},
-		"KeyByItself": {
-			"without secrets to open, the key works through the table only", []string{"ReaperFunctionRole", "WorkflowRole"},
-			func(g grant) bool { return g.service() == "kms" && g.condition != throughTable },
-		},
-		"KeyForAnything": {
-			"the key is used for what is known to be ours, by nobody else's names", nil,
-			func(g grant) bool { return g.service() == "kms" && g.condition == "" },
-		},
-		"Credential": {
-			"the platform's password is the API's alone",
-			[]string{"ProvisionerFunctionRole", "ReaperFunctionRole", "WorkflowRole"},
-			func(g grant) bool { return g.service() == "secretsmanager" || strings.Contains(g.resource, "Secret") },
-		},
-		"APIMakesNothing": {
-			"who answers the platform touches nothing that providers make", []string{"ApiFunctionRole"},
-			func(g grant) bool {
-				return slices.Contains([]string{"cloudformation", "ssm", "s3", "ec2"}, g.service())
-			},
-		},
-		"APIRemovesNothing": {
-			"it removes no record, and lists those of one instance alone", []string{"ApiFunctionRole"},
-			func(g grant) bool {
-				return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Scan", "dynamodb:BatchWriteItem",
-					"dynamodb:UpdateItem"}, g.action)
-			},
-		},
-		"ReaperMakesNothing": {
-			"the reaper only has things driven", []string{"ReaperFunctionRole"},
-			func(g grant) bool {
-				return g.action != "sqs:SendMessage" && !g.traces() &&
-					!slices.Contains([]string{"dynamodb", "kms", "logs", "states"}, g.service())
-			},
-		},
-		"ProvisionerStartsNothing": {
-			"a step does not know what drives it", []string{"ProvisionerFunctionRole"},
-			func(g grant) bool { return g.service() == "states" || g.service() == "lambda" },
-		},
-		"WorkflowOnlyCalls": {
-			"the state machine holds no right but to call the provisioner", []string{"WorkflowRole"},
-			func(g grant) bool {
-				return !g.traces() && (g.action != "lambda:InvokeFunction" || g.resource != theProvisioner)
-			},
-		},
+	of := func(services ...string) func(g grant) bool {
+		return func(g grant) bool { return slices.Contains(services, g.service()) }
 	}
-	tests["TracesUnasked"] = struct {
-		reason string
-		roles  []string
-		never  func(g grant) bool
-	}{"without tracing, nobody writes traces", nil, nil}
 	for variant, make := range variants {
 		made := must(t, make)
-		for name, test := range tests {
-			if test.never == nil {
-				test.never = func(g grant) bool { return variant != "Chosen" && g.service() == "xray" }
-			}
+		for name, test := range map[string]struct {
+			reason string
+			roles  string // by the beginning of their ids; all if there are none
+			never  func(g grant) bool
+		}{
+			"AnyAction": {"what an action is must be said", "",
+				func(g grant) bool { return strings.ContainsAny(g.action, "*?") }},
+			"Wildcards": {"what it is done to must be said, and all names are known", "",
+				func(g grant) bool { return !g.traces() && strings.ContainsAny(g.resource, "*?") }},
+			"IAM": {"nobody makes principals", "", of("iam", "sts")},
+			"KeyOwnership": {"who may use the key is not theirs to say", "", func(g grant) bool {
+				return g.service() == "kms" && (strings.Contains(g.action, "Grant") || strings.Contains(g.action, "Policy") ||
+					strings.Contains(g.action, "Delet"))
+			}},
+			"WholeTable": {"nobody reads or changes the table as a whole", "", func(g grant) bool {
+				return g.action == "dynamodb:Scan" || strings.HasSuffix(g.action, "Table") ||
+					strings.HasPrefix(g.action, "dynamodb:Partiql")
+			}},
+			"KeyByItself": {"without secrets to open, the key works through the table only", "ReaperFunctionRole WorkflowRole",
+				func(g grant) bool { return g.service() == "kms" && g.condition != throughTable }},
+			"KeyForAnything": {"the key is used for what is known to be ours, by nobody else's names", "",
+				func(g grant) bool { return g.service() == "kms" && g.condition == "" }},
+			"Credential": {"the platform's password is the API's alone",
+				"ProvisionerFunctionRole ReaperFunctionRole WorkflowRole",
+				func(g grant) bool { return g.service() == "secretsmanager" || strings.Contains(g.resource, "Secret") }},
+			"APIMakesNothing": {"who answers the platform touches nothing that providers make", "ApiFunctionRole",
+				of("cloudformation", "ssm", "s3", "ec2")},
+			"APIRemovesNothing": {"it removes no record, and lists those of one instance alone", "ApiFunctionRole",
+				func(g grant) bool {
+					return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Scan", "dynamodb:BatchWriteItem",
+						"dynamodb:UpdateItem"}, g.action)
+				}},
+			"ReaperMakesNothing": {"the reaper only has things driven", "ReaperFunctionRole", func(g grant) bool {
+				return g.action != "sqs:SendMessage" && !g.traces() && !of("dynamodb", "kms", "logs", "states")(g)
+			}},
+			"ProvisionerStartsNothing": {"a step does not know what drives it", "ProvisionerFunctionRole",
+				of("states", "lambda")},
+			"WorkflowOnlyCalls": {"the state machine holds no right but to call the provisioner", "WorkflowRole",
+				func(g grant) bool {
+					return !g.traces() && (g.action != "lambda:InvokeFunction" || g.resource != theProvisioner)
+				}},
+			"TracesUnasked": {"without tracing, nobody writes traces", "",
+				func(g grant) bool { return variant != "Chosen" && g.service() == "xray" }},
+		} {
 			t.Run(variant+"/"+name, func(t *testing.T) {
-				roles := test.roles
-				if roles == nil {
+				roles := strings.Fields(test.roles)
+				if len(roles) == 0 {
 					roles = made.of("AWS::IAM::Role")
 				}
 				for _, role := range roles {
@@ -276,13 +235,9 @@ func TestRolesHaveNothingBeside(t *testing.T) {
 			t.Errorf("there are resources of type %q: %q", kind, ids)
 		}
 	}
-	for _, id := range made.of("AWS::IAM::Role") {
-		var members []string
-		for name := range made.Resources[id].Properties {
-			members = append(members, name)
-		}
-		slices.Sort(members)
-		expect.Same(t, "role "+id+" is said by", []string{"AssumeRolePolicyDocument", "Description", "Policies"}, members)
+	for id, p := range made.all("AWS::IAM::Role") {
+		expect.Same(t, "role "+id+" is said by", []string{"AssumeRolePolicyDocument", "Description", "Policies"},
+			slices.Sorted(maps.Keys(p)))
 	}
 }
 
@@ -290,8 +245,8 @@ func TestRolesHaveNothingBeside(t *testing.T) {
 func TestWhoMayAct(t *testing.T) {
 	made := must(t, usual)
 	trust := map[string]string{}
-	for _, id := range made.of("AWS::IAM::Role") {
-		for _, s := range list(at(made.Resources[id].Properties, "AssumeRolePolicyDocument", "Statement")) {
+	for id, p := range made.all("AWS::IAM::Role") {
+		for _, s := range list(at(p, "AssumeRolePolicyDocument", "Statement")) {
 			trust[unhashed(id)] += strings.TrimSpace(fmt.Sprintf("%v %v %s", at(s, "Action"), plain(at(s, "Principal")),
 				plain(at(s, "Condition", "StringEquals", "aws:SourceAccount"))))
 		}
@@ -304,10 +259,8 @@ func TestWhoMayAct(t *testing.T) {
 	}, trust)
 
 	var calls []string
-	for _, id := range made.of("AWS::Lambda::Permission") {
-		p := made.Resources[id].Properties
-		calls = append(calls, fmt.Sprintf("%s by %s of %s", plain(p["FunctionName"]), plain(p["Principal"]),
-			plain(p["SourceArn"])))
+	for id, p := range made.all("AWS::Lambda::Permission") {
+		calls = append(calls, plain(p["FunctionName"])+" by "+plain(p["Principal"])+" of "+plain(p["SourceArn"]))
 		expect.Same(t, fmt.Sprintf("permission %q is for", id), "lambda:InvokeFunction", p["Action"])
 	}
 	slices.Sort(calls)

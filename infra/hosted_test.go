@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -39,44 +40,30 @@ func TestServersOfAStack(t *testing.T) {
 		"kms:Decrypt on " + serverKey + " if " + through,
 		"secretsmanager:GetSecretValue on " + otherSecret, "secretsmanager:GetSecretValue on " + serverSecret,
 	}
-	want := map[string][]string{"ProvisionerFunctionRole": reads, "ReaperFunctionRole": reads}
-	got := map[string][]string{}
 	for _, id := range made.of("AWS::IAM::Role") {
 		role := unhashed(id)
 		if role == "CallsFunctionRole" {
 			continue // it may do nothing: another test says so of each that there is
 		}
+		var may []string
 		for _, g := range grantsOf(t, made, role) {
 			if strings.Contains(g.String(), "111122223333") {
-				got[role] = append(got[role], g.String())
+				may = append(may, g.String())
 			}
 		}
-		slices.Sort(got[role])
+		slices.Sort(may)
+		expect.Same(t, "how "+role+" reads them",
+			map[string][]string{"ProvisionerFunctionRole": reads, "ReaperFunctionRole": reads}[role], may)
 	}
-	maps.DeleteFunc(got, func(_ string, may []string) bool { return len(may) == 0 })
-	expect.Same(t, "who may read them", want, got)
 	secrets := "big=" + otherSecret + ",default=" + serverSecret
-	for function, told := range map[string]any{"Provisioner": secrets, "Reaper": secrets, "Calls": nil, "Api": nil} {
-		variables := at(made.one(t, "AWS::Lambda::Function", function+"Function"), "Environment", "Variables")
-		if at(variables, providers.Servers()["postgres"].EnvSecrets()) != told {
-			t.Errorf("function %s is told %s", function, plain(variables))
-		}
+	for function, told := range map[string]string{"Provisioner": secrets, "Reaper": secrets, "Calls": "", "Api": ""} {
+		p := made.one(t, "AWS::Lambda::Function", function+"Function")
+		expect.Same(t, function+" is told", told, variables(p)[providers.Servers()["postgres"].EnvSecrets()])
 	}
-	if made.Outputs[outputs.Secrets("postgres")].Value != secrets || made.Outputs[outputs.InVPC].Value != "postgres" {
-		t.Error("the outputs do not tell operators' commands where the secrets are")
-	}
+	// Operators' commands find the secrets by the outputs.
+	expect.Same(t, "the outputs", []any{secrets, "postgres"},
+		[]any{made.Outputs[outputs.Secrets("postgres")].Value, made.Outputs[outputs.InVPC].Value})
 	noRights(t, made)
-}
-
-// Without such a provider there is nothing of it.
-func TestNoServersUnlessAsked(t *testing.T) {
-	for name, variant := range variants {
-		for function, p := range functions(t, must(t, variant)) {
-			if told := at(p, "Environment", "Variables", providers.Servers()["postgres"].EnvSecrets()); told != nil {
-				t.Errorf("%s: function %q is told %v", name, function, told)
-			}
-		}
-	}
 }
 
 func TestServerSettings(t *testing.T) {
@@ -86,11 +73,7 @@ func TestServerSettings(t *testing.T) {
 		maps.Copy(context, change)
 		return context
 	}
-	one, err := settingsOf(whole(map[string]any{"postgres-secret": serverSecret}))
-	if err != nil || one.Servers["postgres"].Secrets.String() != "default="+serverSecret {
-		t.Errorf("one server: %v %v", one.Servers, err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(providers.Servers())) {
+	for name := range providers.Servers() { // each alone
 		context := whole(map[string]any{"postgres": "false", name + "-secret": serverSecret})
 		context[name] = "true"
 		given, err := settingsOf(context)
@@ -98,10 +81,7 @@ func TestServerSettings(t *testing.T) {
 			t.Errorf("%s alone: %v %v", name, given.Servers, err)
 		}
 	}
-	for name, test := range map[string]struct {
-		context map[string]any
-		want    string // in the error
-	}{
+	refused(t, map[string]refusal{
 		"None": {whole(nil), "context postgres-secret: give the ARN"},
 		"Both": {whole(map[string]any{"postgres-secret": serverSecret, "postgres-secrets": "a=" + serverSecret}),
 			"give one of them"},
@@ -112,10 +92,19 @@ func TestServerSettings(t *testing.T) {
 		"Off":      {map[string]any{"postgres-secret": serverSecret}, "give postgres=true too"},
 		"NoVPC": {map[string]any{"postgres": "true", "postgres-secret": serverSecret},
 			"the provider postgres is called inside a VPC"},
-	} {
-		if _, err := settingsOf(test.context); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want %q", name, err, test.want)
-		}
+	})
+}
+
+// A refusal is a context, and words of the error that it meets.
+type refusal struct {
+	context map[string]any
+	want    string
+}
+
+func refused(t *testing.T, all map[string]refusal) {
+	t.Helper()
+	for name, test := range all {
+		expect.Says(t, name, fmt.Sprint(expect.Err(settingsOf(test.context))), test.want)
 	}
 }
 

@@ -41,15 +41,13 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	var err error
-	if dist, err = os.MkdirTemp("", "dist-"); err != nil {
+	dist, err = os.MkdirTemp("", "dist-")
+	for _, name := range functionNames {
+		err = errors.Join(err, writeProgram(filepath.Join(dist, name), byte(elf.EM_AARCH64)))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
-	}
-	for _, name := range functionNames {
-		if err := writeProgram(filepath.Join(dist, name), byte(elf.EM_AARCH64)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
 	}
 	os.Exit(m.Run())
 }
@@ -122,12 +120,12 @@ func build(context map[string]any) (awscdk.Stack, error) {
 	return NewStack(root, settings), nil
 }
 
-func synthesized(context map[string]any) (template, error) {
+func synthesized(context map[string]any) (made template, err error) {
 	stack, err := build(context)
-	if err != nil {
-		return template{}, err
+	if err == nil {
+		made, err = templateOf(stack)
 	}
-	return templateOf(stack)
+	return made, err
 }
 
 func templateOf(stack awscdk.Stack) (out template, err error) {
@@ -164,14 +162,18 @@ func must(t *testing.T, variant func() (template, error)) template {
 
 // of lists the ids of the resources of a type, in order.
 func (t template) of(kind string) []string {
-	var ids []string
+	return slices.Sorted(maps.Keys(t.all(kind)))
+}
+
+// all are the properties of the resources of a type, by their ids.
+func (t template) all(kind string) map[string]map[string]any {
+	out := map[string]map[string]any{}
 	for id, r := range t.Resources {
 		if r.Type == kind {
-			ids = append(ids, id)
+			out[id] = r.Properties
 		}
 	}
-	slices.Sort(ids)
-	return ids
+	return out
 }
 
 // one is the properties of the only resource of a type whose id begins so.
@@ -183,12 +185,7 @@ func (t template) one(tb testing.TB, kind, prefix string) map[string]any {
 // id is the id of the only resource of a type that begins so.
 func (t template) id(tb testing.TB, kind, prefix string) string {
 	tb.Helper()
-	var found []string
-	for _, id := range t.of(kind) {
-		if strings.HasPrefix(id, prefix) {
-			found = append(found, id)
-		}
-	}
+	found := slices.DeleteFunc(t.of(kind), func(id string) bool { return !strings.HasPrefix(id, prefix) })
 	if len(found) != 1 {
 		tb.Fatalf("resources of type %q that begin with %q: %q, want one", kind, prefix, found)
 	}
@@ -213,11 +210,7 @@ func plain(value any) string {
 	case string:
 		return v
 	case []any:
-		var parts []string
-		for _, part := range v {
-			parts = append(parts, plain(part))
-		}
-		return strings.Join(parts, " ")
+		return joined(v, " ")
 	case map[string]any:
 		if len(v) == 1 {
 			switch {
@@ -228,11 +221,7 @@ func plain(value any) string {
 				return "<" + unhashed(parts[0].(string)) + "." + parts[1].(string) + ">"
 			case v["Fn::Join"] != nil:
 				parts := v["Fn::Join"].([]any)
-				var all []string
-				for _, part := range parts[1].([]any) {
-					all = append(all, plain(part))
-				}
-				return strings.Join(all, parts[0].(string))
+				return joined(parts[1].([]any), parts[0].(string))
 			}
 		}
 	}
@@ -241,6 +230,14 @@ func plain(value any) string {
 		return err.Error()
 	}
 	return string(text)
+}
+
+func joined(values []any, separator string) string {
+	var parts []string
+	for _, v := range values {
+		parts = append(parts, plain(v))
+	}
+	return strings.Join(parts, separator)
 }
 
 func unhashed(id string) string {

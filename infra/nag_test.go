@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -34,8 +33,8 @@ func findings(t *testing.T, stack awscdk.Stack) []string {
 	t.Helper()
 	said, every, whatever := assertions.Annotations_FromStack(stack), new("*"), assertions.Match_AnyValue()
 	// The type that CDK gives them is deprecated, its JSON is not.
-	text, err := json.Marshal(slices.Concat(*said.FindError(every, whatever), *said.FindWarning(every, whatever)))
-	expect.OK(t, err, "encoding the messages")
+	all := slices.Concat(*said.FindError(every, whatever), *said.FindWarning(every, whatever))
+	text := expect.Get(json.Marshal(all))(t, "encoding the messages")
 	var messages []struct {
 		ID    string
 		Entry struct{ Data any }
@@ -94,13 +93,9 @@ func TestEveryFindingIsAnException(t *testing.T) {
 			if len(found) == 0 {
 				t.Fatal("cdk-nag finds nothing at all: it has not looked")
 			}
-			if d := cmp.Diff(exceptions(t, raw), found); d != "" {
-				t.Errorf("-exceptions that are not needed +findings without an exception:\n%s", d)
-			}
+			expect.Same(t, "-exceptions that are not needed +findings without an exception", exceptions(t, raw), found)
 			// cdk-nag itself reads them as we do.
-			if left := findings(t, inspected(t, context, cdknag.NagPackProps{})); len(left) > 0 {
-				t.Errorf("findings: %q", left)
-			}
+			expect.Same(t, "findings", nil, findings(t, inspected(t, context, cdknag.NagPackProps{})))
 		})
 	}
 }

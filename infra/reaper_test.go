@@ -3,8 +3,6 @@ package main
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -14,30 +12,22 @@ func TestTheReaperIsCalledEachMinute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			made := must(t, variant)
 			rule := made.one(t, "AWS::Events::Rule", "ScheduleRule")
-			if rule["ScheduleExpression"] != "rate(1 minute)" || rule["State"] != "ENABLED" || rule["EventPattern"] != nil {
-				t.Errorf("schedule %v, %v, pattern %s", rule["ScheduleExpression"], rule["State"], plain(rule["EventPattern"]))
-			}
+			expect.Same(t, "the schedule", []any{"rate(1 minute)", "ENABLED", nil},
+				[]any{rule["ScheduleExpression"], rule["State"], rule["EventPattern"]})
 			targets := list(rule["Targets"])
-			if len(targets) != 1 || plain(at(targets[0], "Arn")) != "<ReaperFunction.Arn>" {
+			if len(targets) != 1 {
 				t.Fatalf("targets: %s", plain(targets))
 			}
-			// The next minute's call finds what this one left: a call that is
-			// repeated, or comes late, would only run beside it.
-			once := map[string]any{"MaximumRetryAttempts": 0.0, "MaximumEventAgeInSeconds": 60.0}
-			if dead := plain(at(targets[0], "DeadLetterConfig", "Arn")); dead != "<DeadLettersQueue.Arn>" {
-				t.Errorf("calls that cannot be made are told to %q", dead)
-			}
-			expect.Same(t, "how the rule repeats a call", any(once), at(targets[0], "RetryPolicy"))
+			target := targets[0]
+			// The next minute's call finds what this one left: a call that is repeated, or comes late, would only run beside it.
+			expect.Same(t, "whom the rule calls, and how often", []any{"<ReaperFunction.Arn>", "<DeadLettersQueue.Arn>",
+				map[string]any{"MaximumRetryAttempts": 0.0, "MaximumEventAgeInSeconds": 60.0}},
+				[]any{plain(at(target, "Arn")), plain(at(target, "DeadLetterConfig", "Arn")), at(target, "RetryPolicy")})
 			for _, function := range []string{"Reaper", "Provisioner"} { // which pages ask for facts
 				invoke := made.one(t, "AWS::Lambda::EventInvokeConfig", function)
-				if d := cmp.Diff(map[string]string{"Function": "<" + function + "Function>", "Qualifier": "$LATEST",
-					"Attempts": "0", "Age": "60"},
-					map[string]string{
-						"Function": plain(invoke["FunctionName"]), "Qualifier": plain(invoke["Qualifier"]),
-						"Attempts": plain(invoke["MaximumRetryAttempts"]), "Age": plain(invoke["MaximumEventAgeInSeconds"]),
-					}); d != "" {
-					t.Errorf("how Lambda repeats a call (-want +got):\n%s", d)
-				}
+				expect.Same(t, "how Lambda repeats a call", []string{"<" + function + "Function>", "$LATEST", "0", "60"},
+					[]string{plain(invoke["FunctionName"]), plain(invoke["Qualifier"]), plain(invoke["MaximumRetryAttempts"]),
+						plain(invoke["MaximumEventAgeInSeconds"])})
 			}
 			if limit := app.ReaperTimeout.Minutes(); limit > 1 {
 				t.Errorf("a sweep may take %v minutes, longer than until the next", limit)

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -35,16 +33,8 @@ var servingStack = sync.OnceValues(func() (template, error) { return synthesized
 func policyOf(t *testing.T, made template, role string) (d iampolicy.Document) {
 	t.Helper()
 	for _, p := range list(made.one(t, "AWS::IAM::Role", role)["Policies"]) {
-		raw, err := json.Marshal(at(p, "PolicyDocument"))
-		expect.OK(t, err)
-		var doc any
-		expect.OK(t, json.Unmarshal(raw, &doc))
-		raw, err = json.Marshal(inPlace(doc))
-		expect.OK(t, err)
-		one, err := iampolicy.Parse(raw)
-		if err != nil {
-			t.Fatalf("role %s: %v: %s", role, err, raw)
-		}
+		raw := expect.Get(json.Marshal(inPlace(at(p, "PolicyDocument"))))(t)
+		one := expect.Get(iampolicy.Parse(raw))(t, role, string(raw))
 		d.Version, d.Statement = one.Version, append(d.Statement, one.Statement...)
 	}
 	return d
@@ -98,26 +88,20 @@ func TestWhoMakesServices(t *testing.T) {
 		"wider": {Action: "iam:CreatePolicyVersion", Resource: bound},
 		"admin": {Action: "sts:AssumeRole", Resource: "arn:aws:iam::111122223333:role/Admin"},
 	}
-	want := map[string][]string{
+	for function, want := range map[string][]string{
 		"ProvisionerFunctionRole": {"key", "list", "make", "pass", "take", "user"}, "ReaperFunctionRole": {"list", "take"},
-		"ApiFunctionRole": nil, "WorkflowRole": nil,
-	}
-	got := map[string][]string{}
-	for function := range want {
+		"ApiFunctionRole": {}, "WorkflowRole": {},
+	} {
 		d := policyOf(t, made, function)
-		got[function] = nil
-		for _, name := range slices.Sorted(maps.Keys(calls)) {
-			if policytest.Allows(calls[name], []iampolicy.Document{d}) {
-				got[function] = append(got[function], name)
-			}
-		}
+		may := slices.DeleteFunc(slices.Sorted(maps.Keys(calls)),
+			func(name string) bool { return !policytest.Allows(calls[name], []iampolicy.Document{d}) })
+		expect.Same(t, function+" may", want, may)
 		raw := expect.Get(json.Marshal(d))(t)
 		const most = 10_240 // which IAM takes inside a role
 		if len(raw) > most*9/10 {
 			t.Errorf("%s has a policy of %d bytes, and %d is the end", function, len(raw), most)
 		}
 	}
-	expect.Same(t, "who may do what", want, got)
 	for _, g := range grantsOf(t, made, "ApiFunctionRole") {
 		if slices.Contains([]string{"iam", "cloudformation", "sts", "s3", "tag"}, g.service()) {
 			t.Errorf("the API may %s", g)
@@ -129,11 +113,8 @@ func TestWhoMakesServices(t *testing.T) {
 func TestTargetsOfAStack(t *testing.T) {
 	made := must(t, servingStack)
 	for function, want := range map[string]bool{"Provisioner": true, "Reaper": true, "Api": false} {
-		told := at(made.one(t, "AWS::Lambda::Function", function+"Function"), "Environment", "Variables", app.EnvAWSTargets)
-		text, _ := told.(string)
-		if strings.Contains(text, "222233334444") != want {
-			t.Errorf("function %s is told %q", function, text)
-		}
+		told := variables(made.one(t, "AWS::Lambda::Function", function+"Function"))[app.EnvAWSTargets]
+		expect.Same(t, function+" is told "+told, want, strings.Contains(told, "222233334444"))
 	}
 }
 
@@ -141,30 +122,27 @@ func TestServicesSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "targets.json")
 	expect.OK(t, os.WriteFile(file, []byte(awsTargets), 0o600))
 	role := []string{"arn:aws:iam::222233334444:role/longshore/broker"}
+	with := func(state, targets string) map[string]any {
+		return map[string]any{app.ProviderCloudFormation: state, contextTargets: targets}
+	}
 	for name, test := range map[string]struct {
 		context map[string]any
-		want    string // in the error
 		roles   []string
 	}{
-		"None":       {map[string]any{app.ProviderCloudFormation: "true"}, "", nil},
-		"JSON":       {map[string]any{app.ProviderCloudFormation: "true", contextTargets: awsTargets}, "", role},
-		"File":       {map[string]any{app.ProviderCloudFormation: "withdrawn", contextTargets: file}, "", role},
-		"Broken":     {map[string]any{app.ProviderCloudFormation: "true", contextTargets: `{"target":{}}`}, contextTargets, nil},
-		"NoFile":     {map[string]any{app.ProviderCloudFormation: "true", contextTargets: "gone.json"}, contextTargets, nil},
-		"Off":        {map[string]any{app.ProviderCloudFormation: "false", contextTargets: awsTargets}, "too", nil},
-		"OnEmulator": {map[string]any{app.ProviderCloudFormation: "true", contextEmulator: emulatorMiniStack}, "", nil},
-		"Emulator":   {map[string]any{app.ProviderCloudFormation: "true", contextEmulator: "moto"}, contextEmulator, nil},
+		"None":       {map[string]any{app.ProviderCloudFormation: "true"}, nil},
+		"JSON":       {with("true", awsTargets), role},
+		"File":       {with("withdrawn", file), role},
+		"OnEmulator": {map[string]any{app.ProviderCloudFormation: "true", contextEmulator: emulatorMiniStack}, nil},
 	} {
-		s, err := settingsOf(test.context)
-		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want %q", name, err, test.want)
-		}
+		s := expect.Get(settingsOf(test.context))(t, name)
 		// Package account tests what this leaves out.
-		if err == nil && s.Services.Emulated != (name == "OnEmulator") {
-			t.Errorf("%s: it is for an emulator: %t", name, s.Services.Emulated)
-		}
-		if d := cmp.Diff(test.roles, s.Services.Access); err == nil && d != "" {
-			t.Errorf("%s: roles (-want +got):\n%s", name, d)
-		}
+		expect.Same(t, name+": it is for an emulator", name == "OnEmulator", s.Services.Emulated)
+		expect.Same(t, name+": roles", test.roles, s.Services.Access)
 	}
+	refused(t, map[string]refusal{
+		"Broken":   {with("true", `{"target":{}}`), contextTargets},
+		"NoFile":   {with("true", "gone.json"), contextTargets},
+		"Off":      {with("false", awsTargets), "too"},
+		"Emulator": {map[string]any{app.ProviderCloudFormation: "true", contextEmulator: "moto"}, contextEmulator},
+	})
 }

@@ -18,8 +18,8 @@ func TestOutputs(t *testing.T) {
 	for name, o := range made.Outputs {
 		got[name] = plain(o.Value)
 	}
-	url := got[outputs.URL]
-	if !strings.HasPrefix(url, "https://<APIREST>.execute-api.<AWS::Region>.<AWS::URLSuffix>/") || strings.HasSuffix(url, "/") {
+	if url := got[outputs.URL]; strings.HasSuffix(url, "/") ||
+		!strings.HasPrefix(url, "https://<APIREST>.execute-api.<AWS::Region>.<AWS::URLSuffix>/") {
 		t.Errorf("the URL is %q", url)
 	}
 	delete(got, outputs.URL)
@@ -34,8 +34,8 @@ func TestTheRegisterCommand(t *testing.T) {
 	made := must(t, usual)
 	value := func(name string) string {
 		return strings.NewReplacer("<AWS::Region>", "eu-central-1", "<AWS::URLSuffix>", "amazonaws.com", "<APIREST>", "abc123",
-			"<SecretsPlatform.Id>",
-			"arn:aws:secretsmanager:eu-central-1:111122223333:secret:Platform-AbC").Replace(plain(made.Outputs[name].Value))
+			"<SecretsPlatform.Id>", "arn:aws:secretsmanager:eu-central-1:111122223333:secret:Platform-AbC").
+			Replace(plain(made.Outputs[name].Value))
 	}
 	const stubs = `
 cf() { printf 'cf'; printf ' [%s]' "$@"; echo; }
@@ -45,9 +45,7 @@ jq() { sed "s/.*\"${2#.}\":\"\([^\"]*\)\".*/\1/"; }
 	command := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+stubs+value(outputs.Register))
 	command.Env = []string{"PATH=/usr/bin:/bin", "WANT=secretsmanager get-secret-value --region eu-central-1" +
 		" --secret-id " + value(outputs.Secret) + " --query SecretString --output text"}
-	out, err := command.CombinedOutput()
-	want := "cf [create-service-broker] [longshore] [cf user] [Pass word] [" + value(outputs.URL) + "]\n"
-	if err != nil || string(out) != want {
-		t.Errorf("%v: got %s want %s", err, out, want)
-	}
+	out := expect.Get(command.CombinedOutput())(t)
+	expect.Same(t, "what it calls", "cf [create-service-broker] [longshore] [cf user] [Pass word] ["+value(outputs.URL)+"]\n",
+		string(out))
 }

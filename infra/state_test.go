@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,7 +14,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/outputs"
@@ -61,26 +62,18 @@ func byName(attributes any) any {
 // The deployed table is the one that the store was tested on, and beyond that only safer.
 func TestTheTableIsTheStores(t *testing.T) {
 	deployed, want := must(t, usual).one(t, "AWS::DynamoDB::Table", "State"), tested(t)
-	got := map[string]any{}
-	for name, value := range deployed {
-		switch name {
-		case "DeletionProtectionEnabled", "PointInTimeRecoverySpecification", "SSESpecification": // of what follows
-		default:
-			got[name] = value
-		}
+	got := maps.Clone(deployed)
+	for _, name := range []string{"DeletionProtectionEnabled", "PointInTimeRecoverySpecification", "SSESpecification"} {
+		delete(got, name) // of what follows
 	}
 	for _, table := range []map[string]any{want, got} {
 		table["AttributeDefinitions"] = byName(table["AttributeDefinitions"])
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("table: -tested +deployed:\n%s", d)
-	}
+	expect.Same(t, "the table", want, got)
 	// The store's constants name the projection and the attribute of the time to live.
-	index := at(deployed["GlobalSecondaryIndexes"].([]any)[0], "Projection", "ProjectionType")
-	if expires := at(deployed, "TimeToLiveSpecification", "AttributeName"); index != "KEYS_ONLY" ||
-		expires != dynamo.AttributeExpires {
-		t.Errorf("the index holds %v and records expire by %v", index, expires)
-	}
+	expect.Same(t, "the index holds, and records expire by", []any{"KEYS_ONLY", dynamo.AttributeExpires},
+		[]any{at(list(deployed["GlobalSecondaryIndexes"])[0], "Projection", "ProjectionType"),
+			at(deployed, "TimeToLiveSpecification", "AttributeName")})
 }
 
 func TestWhatIsKeptIsSafe(t *testing.T) {
@@ -88,35 +81,28 @@ func TestWhatIsKeptIsSafe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			made := must(t, variant)
 			table, key := made.one(t, "AWS::DynamoDB::Table", ""), made.one(t, "AWS::KMS::Key", "")
-			tests := map[string]struct {
-				reason    string
-				got, want any
-			}{
-				"Protection": {"nobody deletes the table by mistake", table["DeletionProtectionEnabled"], true},
-				"Recovery": {"a mistake in it can be undone",
+			for reason, test := range map[string]struct{ got, want any }{
+				"nobody deletes the table by mistake": {table["DeletionProtectionEnabled"], true},
+				"a mistake in it can be undone": {
 					at(table, "PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"), true},
-				"Encryption": {
-					"it cannot be read without the key", plain(table["SSESpecification"]),
+				"it cannot be read without the key": {plain(table["SSESpecification"]),
 					`{"KMSMasterKeyId":{"Fn::GetAtt":["` + made.id(t, "AWS::KMS::Key", "") +
-						`","Arn"]},"SSEEnabled":true,"SSEType":"KMS"}`,
-				},
-				"Rotation": {"the key does not serve for ever", key["EnableKeyRotation"], true},
-				"Rotated": {"nor longer than is chosen", key["RotationPeriodInDays"],
+						`","Arn"]},"SSEEnabled":true,"SSEType":"KMS"}`},
+				"the key does not serve for ever": {key["EnableKeyRotation"], true},
+				"nor longer than is chosen": {key["RotationPeriodInDays"],
 					map[string]any{"Usual": 365.0, "Chosen": 2560.0}[name]},
-				"Window": {"a key that goes can be kept for as long as AWS allows", key["PendingWindowInDays"], nil},
-				"Name":   {"a table that is kept is in nobody's way", table["TableName"], nil},
-				"Secret": {"nor is a secret", made.one(t, "AWS::SecretsManager::Secret", "")["Name"], nil},
-			}
-			for name, test := range tests {
-				expect.Same(t, fmt.Sprintf("%s: %s", name, test.reason), test.want, test.got)
+				"a key that goes can be kept for as long as AWS allows": {key["PendingWindowInDays"], nil},
+				"a table that is kept is in nobody's way":               {table["TableName"], nil},
+				"nor is a secret": {made.one(t, "AWS::SecretsManager::Secret", "")["Name"], nil},
+			} {
+				expect.Same(t, reason, test.want, test.got)
 			}
 		})
 	}
 }
 
-// A platform goes on asking for what was made with a broker that was taken
-// away, and what is replaced is not to be lost. Logs are, and what a new stack
-// makes anew.
+// A platform goes on asking for what was made with a broker that was taken away, and what is replaced is not to be lost. Logs
+// are, and what a new stack makes anew.
 func TestOnlyStateOutlivesTheStack(t *testing.T) {
 	made := must(t, usual)
 	kept := []string{made.id(t, "AWS::DynamoDB::Table", ""), made.id(t, "AWS::KMS::Key", ""),
@@ -124,17 +110,10 @@ func TestOnlyStateOutlivesTheStack(t *testing.T) {
 	for id, r := range made.Resources {
 		want := "Retain"
 		if !slices.Contains(kept, id) {
-			want = "Delete"
+			want = "Delete" // which it is unless it is set
 		}
-		for _, policy := range []string{r.DeletionPolicy, r.UpdateReplacePolicy} {
-			if policy == "" {
-				policy = "Delete" // what it is unless it is set
-			}
-			if policy != want {
-				t.Errorf("resource %q: deletion policy %q, replacement policy %q, want %q", id, r.DeletionPolicy,
-					r.UpdateReplacePolicy, want)
-			}
-		}
+		expect.Same(t, "deletion and replacement of "+id, []string{want, want},
+			[]string{cmp.Or(r.DeletionPolicy, "Delete"), cmp.Or(r.UpdateReplacePolicy, "Delete")})
 	}
 }
 
@@ -159,38 +138,27 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 	made, err := synthesized(map[string]any{ContextTable: table, ContextKey: key, ContextSecret: secret, ContextBroker: identity})
 	expect.OK(t, err)
 	for _, kind := range []string{"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::SecretsManager::Secret"} {
-		if ids := made.of(kind); len(ids) != 0 {
-			t.Errorf("the stack makes %q", ids)
-		}
+		expect.Same(t, "what the stack makes", nil, made.of(kind))
 	}
 	for name, f := range functions(t, made) {
-		variables := asMap(at(f, "Environment", "Variables"))
-		expect.Same(t, fmt.Sprintf("function %q has table", name), table, plain(variables[app.EnvTable]))
-		expect.Same(t, fmt.Sprintf("function %q is of the broker", name), identity, plain(variables[app.EnvBroker]))
-		if got := plain(variables[app.EnvKey]); got != key && name != FunctionReaper {
-			t.Errorf("function %q has key %q", name, got)
+		told := variables(f)
+		expect.Same(t, fmt.Sprintf("function %q has table", name), table, told[app.EnvTable])
+		expect.Same(t, fmt.Sprintf("function %q is of the broker", name), identity, told[app.EnvBroker])
+		if name != FunctionReaper {
+			expect.Same(t, fmt.Sprintf("function %q has key", name), key, told[app.EnvKey])
+		}
+		if name == FunctionAPI {
+			expect.Same(t, "the API has the secret", secret, told[app.EnvSecret])
 		}
 	}
-	if got := plain(at(functions(t, made)[FunctionAPI], "Environment", "Variables", app.EnvSecret)); got != secret {
-		t.Errorf("the API has the secret %q", got)
-	}
-	if !slices.ContainsFunc(grantsOf(t, made, "ApiFunction"), func(g grant) bool {
-		return strings.Contains(g.String(), "secretsmanager:GetSecretValue") && strings.Contains(g.String(), secret)
-	}) {
-		t.Error("the API may not read the secret")
-	}
-	roles := map[string]int{}
-	for _, role := range []string{"ApiFunction", "ProvisionerFunction", "ReaperFunction"} {
+	for role, opens := range map[string]bool{"ApiFunction": true, "ProvisionerFunction": false, "ReaperFunction": false} {
+		var secrets, state bool
 		for _, g := range grantsOf(t, made, role) {
-			if strings.HasSuffix(g.String(), ":table/"+table) || strings.Contains(g.String(), key) {
-				roles[role]++
-			}
+			secrets = secrets || g.action == "secretsmanager:GetSecretValue" && strings.Contains(g.String(), secret)
+			state = state || strings.HasSuffix(g.String(), ":table/"+table) || strings.Contains(g.String(), key)
 		}
-	}
-	for _, role := range []string{"ApiFunction", "ProvisionerFunction", "ReaperFunction"} {
-		if roles[role] == 0 {
-			t.Errorf("%s may use neither the table nor the key", role)
-		}
+		expect.Same(t, role+" may read the secret", opens, secrets)
+		expect.Same(t, role+" may use the table or the key", true, state)
 	}
 	for name, want := range map[string]string{outputs.Table: table, outputs.Key: key, outputs.Secret: secret,
 		outputs.Broker: identity} {

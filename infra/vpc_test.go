@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -25,42 +27,34 @@ var called = sync.OnceValues(func() (template, error) { return synthesized(insid
 // The function stands where it was told, is the provisioner's program, and is
 // certainly dead before the lease of whoever calls it is over.
 func TestTheFunctionInsideTheVPC(t *testing.T) {
-	p := must(t, called).one(t, "AWS::Lambda::Function", "CallsFunction")
-	usual := must(t, called).one(t, "AWS::Lambda::Function", "ProvisionerFunction")
-	want := map[string]any{
+	made := must(t, called)
+	p, usual := made.one(t, "AWS::Lambda::Function", "CallsFunction"), made.one(t, "AWS::Lambda::Function", "ProvisionerFunction")
+	for name, want := range map[string]any{
 		"VpcConfig": map[string]any{
 			"SubnetIds": []any{"subnet-0123456789abcdef0", "subnet-01234567"}, "SecurityGroupIds": []any{"sg-0123456789abcdef0"},
 		},
 		"Code": usual["Code"], "Timeout": app.CallsTimeout.Seconds(), "TracingConfig": nil, "DeadLetterConfig": nil,
-	}
-	for name, want := range want {
+	} {
 		expect.Same(t, name, want, p[name])
 	}
-	environment := map[string]string{}
-	for name, value := range asMap(at(p, "Environment", "Variables")) {
-		environment[name] = plain(value)
-	}
+	told := variables(p)
 	for _, name := range []string{app.EnvStack, app.EnvBroker, envAccount} { // of all functions
-		delete(environment, name)
+		delete(told, name)
 	}
-	expect.Same(t, "what it is told", map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: "demo"}, environment)
-	for name, function := range map[string]string{"provisioner": "ProvisionerFunction", "reaper": "ReaperFunction"} {
-		told := at(must(t, called).one(t, "AWS::Lambda::Function", function), "Environment", "Variables")
-		if plain(at(told, app.EnvCalls)) != "<CallsFunction.Arn>" || at(told, app.EnvInVPC) != "demo" ||
-			at(told, app.EnvRole) != nil {
-			t.Errorf("the %s is told %s", name, plain(told))
-		}
+	expect.Same(t, "what it is told", map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: "demo"}, told)
+	for _, function := range []string{"ProvisionerFunction", "ReaperFunction"} {
+		told := variables(made.one(t, "AWS::Lambda::Function", function))
+		expect.Same(t, function+" is told", []string{"<CallsFunction.Arn>", "demo", ""},
+			[]string{told[app.EnvCalls], told[app.EnvInVPC], told[app.EnvRole]})
 	}
-	if made := must(t, called); plain(made.Outputs[outputs.Calls].Value) != "<CallsFunction.Arn>" ||
-		made.Outputs[outputs.InVPC].Value != "demo" {
-		t.Error("the outputs do not tell operators' commands where to call")
-	}
+	expect.Same(t, "the outputs tell operators' commands where to call", []any{"<CallsFunction.Arn>", "demo"},
+		[]any{plain(made.Outputs[outputs.Calls].Value), made.Outputs[outputs.InVPC].Value})
 }
 
-// It writes its log, Lambda manages its network interfaces, and the program may
-// do nothing at all: what it is allowed for Lambda, it is denied.
 func TestTheFunctionInsideTheVPCHasNoRights(t *testing.T) { noRights(t, must(t, called)) }
 
+// noRights requires that the function writes its log, Lambda manages its network interfaces, and the program may do nothing
+// at all: what it is allowed for Lambda, it is denied.
 func noRights(t *testing.T, made template) {
 	t.Helper()
 	role := made.one(t, "AWS::IAM::Role", "CallsFunctionRole")
@@ -104,12 +98,12 @@ func TestWhoMayCallInsideTheVPC(t *testing.T) {
 	}
 	slices.Sort(callers)
 	expect.Same(t, "roles of functions in the VPC", []string{"ProvisionerFunctionRole", "ReaperFunctionRole"}, callers)
-	for _, id := range made.of("AWS::Lambda::Permission") {
-		expect.Never(t, id, plain(made.Resources[id].Properties["FunctionName"]), "CallsFunction")
+	for id, p := range made.all("AWS::Lambda::Permission") {
+		expect.Never(t, id, plain(p["FunctionName"]), "CallsFunction")
 	}
 }
 
-// Where no provider needs a VPC there is no function for it, and nothing of it.
+// Where no provider needs a VPC there is no function for it, and nothing of it, nor of servers.
 func TestNoVPCUnlessAProviderNeedsOne(t *testing.T) {
 	for name, variant := range variants {
 		made := must(t, variant)
@@ -117,39 +111,32 @@ func TestNoVPCUnlessAProviderNeedsOne(t *testing.T) {
 			expect.Never(t, name, id, "Calls")
 		}
 		for function, p := range functions(t, made) {
-			if told := at(p, "Environment", "Variables"); at(told, app.EnvCalls) != nil || at(told, app.EnvInVPC) != nil {
-				t.Errorf("%s: function %q is told %s", name, function, plain(told))
+			for _, variable := range []string{app.EnvCalls, app.EnvInVPC, providers.Servers()["postgres"].EnvSecrets()} {
+				if told, is := variables(p)[variable]; is {
+					t.Errorf("%s: function %q is told %s=%s", name, function, variable, told)
+				}
 			}
 		}
-		if made.Outputs[outputs.Calls].Value != nil || made.Outputs[outputs.InVPC].Value != nil {
-			t.Errorf("%s: the outputs tell of a function", name)
-		}
+		expect.Same(t, name+": the outputs tell of a function", []any{nil, nil},
+			[]any{made.Outputs[outputs.Calls].Value, made.Outputs[outputs.InVPC].Value})
 	}
 }
 
 func TestVPCSettings(t *testing.T) {
 	const subnets, groups = "subnet-0123456789abcdef0", "sg-0123456789abcdef0"
-	tests := map[string]struct {
-		context map[string]any
-		want    string // in the error
-	}{
-		"NoSubnets": {map[string]any{"demo": "true", "demo-vpc": "true", "security-groups": groups},
-			"context subnets and security-groups: give both, since the provider demo"},
-		"NoGroups": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets},
-			"context subnets and security-groups: give both, since the provider demo"},
+	inside := func(subnets, groups string) map[string]any {
+		context := map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets, "security-groups": groups}
+		maps.DeleteFunc(context, func(_ string, value any) bool { return value == "" })
+		return context
+	}
+	refused(t, map[string]refusal{
+		"NoSubnets": {inside("", groups), "context subnets and security-groups: give both, since the provider demo"},
+		"NoGroups":  {inside(subnets, ""), "context subnets and security-groups: give both, since the provider demo"},
 		"NotNeeded": {map[string]any{"subnets": subnets, "security-groups": groups},
 			"leave them out, since no provider is called inside a VPC"},
-		"Subnet": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets + ",vpc-0123456789abcdef0",
-			"security-groups": groups}, `context subnets is "vpc-0123456789abcdef0": give ids of subnets`},
-		"Group": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets, "security-groups": "default"},
-			`context security-groups is "default": give ids of security groups`},
+		"Subnet": {inside(subnets+",vpc-0123456789abcdef0", groups),
+			`context subnets is "vpc-0123456789abcdef0": give ids of subnets`},
+		"Group":     {inside(subnets, "default"), `context security-groups is "default": give ids of security groups`},
 		"DemoOrNot": {map[string]any{"demo-vpc": "perhaps"}, "context demo-vpc is"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if _, err := settingsOf(test.context); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want %q", err, test.want)
-			}
-		})
-	}
+	})
 }

@@ -16,9 +16,7 @@ func TestTheStateMachineIsTheWorkflows(t *testing.T) {
 	machine := made.one(t, "AWS::StepFunctions::StateMachine", "")
 	want := stepfunctions.Definition("<ProvisionerFunction.Arn>", stepLimit, executionLimit)
 	expect.Same(t, "definition", want, plain(machine["DefinitionString"]))
-	if machine["StateMachineType"] != "STANDARD" {
-		t.Errorf("it is %v: only a standard one remembers the names of executions", machine["StateMachineType"])
-	}
+	expect.Same[any](t, "only a standard one remembers the names of executions", "STANDARD", machine["StateMachineType"])
 	expect.Same(t, "it acts as", "<WorkflowRole.Arn>", plain(machine["RoleArn"]))
 	// A week is what stays within an execution's history.
 	if executionLimit > 7*24*time.Hour {

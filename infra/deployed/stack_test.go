@@ -5,55 +5,63 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-func jsonText(t *testing.T, s string) string {
+func jsonOf(t *testing.T, v any) string {
 	t.Helper()
-	text := expect.Get(json.Marshal(s))(t)
-	return string(text)
+	return string(expect.Get(json.Marshal(v))(t))
 }
 
-var errNoStack = errors.New("ValidationError: Stack with id Missing does not exist")
+// A cloud has stacks, each with its outputs, and the template that all are of.
+type cloud struct {
+	stacks   map[string]map[string]string
+	template string
+	away     error // which every call meets
+}
 
-// stacks are the outputs of stacks, by their names.
-type stacks map[string]map[string]string
-
-func (s stacks) DescribeStacks(_ context.Context, in *cloudformation.DescribeStacksInput,
+func (c cloud) DescribeStacks(_ context.Context, in *cloudformation.DescribeStacksInput,
 	_ ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
-	name := aws.ToString(in.StackName)
-	said, ok := s[name]
-	if !ok {
-		return nil, errNoStack
+	said, ok := c.stacks[*in.StackName]
+	if !ok && c.away == nil {
+		return nil, &smithy.GenericAPIError{Code: "ValidationError",
+			Message: "Stack with id " + *in.StackName + " does not exist"}
 	}
-	stack := types.Stack{StackName: &name}
+	stack := types.Stack{StackName: in.StackName}
 	for key, value := range said {
 		stack.Outputs = append(stack.Outputs, types.Output{OutputKey: &key, OutputValue: &value})
 	}
-	return &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{stack}}, nil
+	return &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{stack}}, c.away
+}
+
+func (c cloud) GetTemplate(context.Context, *cloudformation.GetTemplateInput,
+	...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
+	return &cloudformation.GetTemplateOutput{TemplateBody: &c.template}, c.away
 }
 
 func TestOutputs(t *testing.T) {
-	more := maps.Clone(said)
-	more[outputs.Register], more["Unknown"] = "cf create-service-broker", "x"
-	without := func(name string) map[string]string {
-		some := maps.Clone(said)
-		delete(some, name)
-		return some
+	type stacks = map[string]map[string]string
+	with := func(name, value string) map[string]string {
+		all := maps.Clone(said)
+		if all[name] = value; value == "gone" {
+			delete(all, name)
+		}
+		return all
 	}
-	empty := maps.Clone(said)
-	empty[outputs.Table] = ""
-	tests := map[string]struct {
+	more := with("Unknown", "x")
+	more[outputs.Register] = "cf create-service-broker"
+	for name, test := range map[string]struct {
 		reason string
 		stacks stacks
 		want   map[string]string
@@ -65,26 +73,32 @@ func TestOutputs(t *testing.T) {
 		"Foreign": {"a stack of another kind has no table to be asked", stacks{"Longshore": {"Bucket": "b"}}, nil,
 			`stack "Longshore" has no output "ApiId": it is not a broker's, or its last deployment has failed`},
 		"Nothing":  {"a first deployment that failed leaves nothing", stacks{"Longshore": nil}, nil, `has no output "ApiId"`},
-		"NoAPI":    {"each is needed", stacks{"Longshore": without(outputs.API)}, nil, `has no output "ApiId"`},
-		"NoURL":    {"each is needed", stacks{"Longshore": without(outputs.URL)}, nil, `has no output "BrokerUrl"`},
-		"NoSecret": {"each is needed", stacks{"Longshore": without(outputs.Secret)}, nil, `has no output "SecretId"`},
-		"NoTable":  {"each is needed", stacks{"Longshore": without(outputs.Table)}, nil, `has no output "TableName"`},
-		"Empty":    {"a table without a name is none", stacks{"Longshore": empty}, nil, `has no output "TableName"`},
-	}
-	for name, test := range tests {
+		"NoAPI":    {"each is needed", stacks{"Longshore": with(outputs.API, "gone")}, nil, `has no output "ApiId"`},
+		"NoURL":    {"each is needed", stacks{"Longshore": with(outputs.URL, "gone")}, nil, `has no output "BrokerUrl"`},
+		"NoSecret": {"each is needed", stacks{"Longshore": with(outputs.Secret, "gone")}, nil, `has no output "SecretId"`},
+		"NoTable":  {"each is needed", stacks{"Longshore": with(outputs.Table, "gone")}, nil, `has no output "TableName"`},
+		"Empty": {"a table without a name is none", stacks{"Longshore": with(outputs.Table, "")}, nil,
+			`has no output "TableName"`},
+	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := outputs.Of(t.Context(), test.stacks, "Longshore")
+			got, err := outputs.Of(t.Context(), cloud{stacks: test.stacks}, "Longshore")
 			expect.Same(t, test.reason, test.want, got)
-			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%s: error %v, want %q", test.reason, err, test.err)
-			}
+			fails(t, test.reason, test.err, err)
 		})
+	}
+}
+
+// fails requires an error with some words, or none without words.
+func fails(t *testing.T, reason, words string, err error) {
+	t.Helper()
+	if (err == nil) != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
+		t.Errorf("%s: error %v, want %q", reason, err, words)
 	}
 }
 
 // Nothing is asked of AWS for a command line that asks nothing.
 func TestMisuse(t *testing.T) {
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason string
 		args   []string
 		want   string
@@ -95,19 +109,15 @@ func TestMisuse(t *testing.T) {
 		"NoStack":  {"a stack is never meant by itself", []string{"kept"}, "--stack NAME is needed"},
 		"Flag":     {"a flag may be misspelt", []string{"env", "--stak", "x"}, "-stak"},
 		"Argument": {"the name is given by its flag", []string{"kept", "--stack", "Longshore", "Other"}, `["Other"] is too much`},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			err := run(t.Context(), test.args, &out, io.Discard)
-			var wrong misuse
-			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) ||
-				!strings.Contains(err.Error(), "deployed env --stack NAME") {
-				t.Errorf("%s: error %v, want %q and how to ask", test.reason, err, test.want)
+			if _, ok := errors.AsType[misuse](err); !ok {
+				t.Errorf("%s: error %v", test.reason, err)
 			}
-			if out.Len() > 0 {
-				t.Errorf("%s: it printed %q", test.reason, out.String())
-			}
+			expect.Says(t, test.reason, fmt.Sprint(err), test.want, "deployed env --stack NAME")
+			expect.Same(t, "what it printed", "", out.String())
 		})
 	}
 }

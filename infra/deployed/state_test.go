@@ -2,39 +2,15 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/smithy-go"
-
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/test/expect"
 )
-
-// a cloud has one stack, with what it says and the template that it is of.
-type cloud struct {
-	stacks
-	template string
-}
-
-func (c cloud) DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput,
-	opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
-	if _, ok := c.stacks[*in.StackName]; !ok {
-		return nil, &smithy.GenericAPIError{Code: "ValidationError",
-			Message: "Stack with id " + *in.StackName + " does not exist"}
-	}
-	return c.stacks.DescribeStacks(ctx, in, opts...)
-}
-
-func (c cloud) GetTemplate(context.Context, *cloudformation.GetTemplateInput,
-	...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
-	return &cloudformation.GetTemplateOutput{TemplateBody: &c.template}, nil
-}
 
 // deployedAs is a template with these resources, of a type and what becomes of them, and the value of the output Broker.
 func deployedAs(t *testing.T, broker any, resources map[string]string) string {
@@ -45,12 +21,6 @@ func deployedAs(t *testing.T, broker any, resources map[string]string) string {
 	}
 	return jsonOf(t, map[string]any{"Resources": made,
 		"Outputs": map[string]any{outputs.Broker: map[string]any{"Value": broker}}})
-}
-
-func jsonOf(t *testing.T, v any) string {
-	t.Helper()
-	raw := expect.Get(json.Marshal(v))(t)
-	return string(raw)
 }
 
 // saidOf is what a stack with a whole state says.
@@ -67,27 +37,27 @@ const takenOver = "-c table=records -c key=arn:aws:kms:eu-central-1:111122223333
 
 // A stack that took over a state is deployed with it again, whether or not whoever deploys remembers.
 func TestStateIsNotForgotten(t *testing.T) {
+	type stacks = map[string]map[string]string
+	whole := stacks{"S": saidOf()}
 	own := map[string]any{"Fn::Select": []any{2, "x"}} // the stack's own id
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason, template string
 		stacks           stacks
 		want             string
 	}{
-		"Own": {"a state of its own is in its template", deployedAs(t, own, ownState), stacks{"S": saidOf()}, ""},
-		"Taken": {"all that it took over is told", deployedAs(t, "identity-of-the-broker", nil), stacks{"S": saidOf()},
+		"Own": {"a state of its own is in its template", deployedAs(t, own, ownState), whole, ""},
+		"Taken": {"all that it took over is told", deployedAs(t, "identity-of-the-broker", nil), whole,
 			takenOver + " -c broker=identity-of-the-broker\n"},
-		"NoBroker": {"an identity of its own is not", deployedAs(t, own, nil), stacks{"S": saidOf()}, takenOver + "\n"},
-		"Secret": {
-			"nor a secret of its own", deployedAs(t, own, map[string]string{"AWS::SecretsManager::Secret": "Retain"}),
-			stacks{"S": saidOf()}, "-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k\n",
-		},
+		"NoBroker": {"an identity of its own is not", deployedAs(t, own, nil), whole, takenOver + "\n"},
+		"Secret": {"nor a secret of its own", deployedAs(t, own, map[string]string{"AWS::SecretsManager::Secret": "Retain"}),
+			whole, "-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k\n"},
 		"None":   {"what does not exist has none", "", stacks{"Other": saidOf()}, ""},
 		"Failed": {"nor has what failed to be made", "", stacks{"S": {}}, ""},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var out, diagnostics bytes.Buffer
-			expect.OK(t, state(t.Context(), cloud{test.stacks, test.template}, "S", &out, &diagnostics), test.reason)
+			deployed := cloud{stacks: test.stacks, template: test.template}
+			expect.OK(t, state(t.Context(), deployed, "S", &out, &diagnostics), test.reason)
 			expect.Same(t, test.reason, test.want, out.String())
 			if (diagnostics.Len() > 0) != (test.want != "") {
 				t.Errorf("%s: whoever deploys is told %q", test.reason, diagnostics.String())
@@ -96,61 +66,36 @@ func TestStateIsNotForgotten(t *testing.T) {
 	}
 	// A stack that cannot be asked is no reason to make a new state.
 	away := errors.New("no credentials")
-	if err := state(t.Context(), awayStacks{away}, "S", &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, away) {
-		t.Errorf("error %v, want %v", err, away)
-	}
+	expect.Fails(t, "without an answer", away, state(t.Context(), cloud{away: away}, "S", io.Discard, io.Discard))
 	for _, template := range []string{"Resources: {}", "{}"} {
-		err := state(t.Context(), cloud{stacks{"S": saidOf()}, template}, "S", &bytes.Buffer{}, &bytes.Buffer{})
-		if err == nil {
-			t.Errorf("%s: a template that cannot be read is taken for one without a state", template)
-		} else if strings.Contains(err.Error(), "%!") {
-			t.Errorf("%s: it is said by %q", template, err)
+		err := state(t.Context(), cloud{stacks: whole, template: template}, "S", io.Discard, io.Discard)
+		if err == nil || strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: of a template that cannot be read it is said %v", template, err)
 		}
 	}
-}
-
-type awayStacks struct{ err error }
-
-func (a awayStacks) DescribeStacks(context.Context, *cloudformation.DescribeStacksInput,
-	...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
-	return nil, a.err
-}
-
-func (a awayStacks) GetTemplate(context.Context, *cloudformation.GetTemplateInput,
-	...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
-	return &cloudformation.GetTemplateOutput{TemplateBody: new("{}")}, a.err
 }
 
 // Kept prints what the next deployment takes, and names the parts that the removal would delete.
 func TestKeptSaysHowToGoOn(t *testing.T) {
 	unkept := maps.Clone(ownState)
 	unkept["AWS::SecretsManager::Secret"] = ""
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		reason    string
-		said      map[string]string
 		resources map[string]string
 		want      string
 		err       string
 	}{
-		"All": {"it is told with all that stays", saidOf(), ownState, takenOver + " -c broker=identity-of-the-broker", ""},
-		"Taken": {"what it took over is not its own to delete", saidOf(), nil,
-			takenOver + " -c broker=identity-of-the-broker", ""},
-		"Unkept": {
-			"what the deployed template deletes is not told, and ends the command", saidOf(), unkept,
+		"All":   {"it is told with all that stays", ownState, takenOver + " -c broker=identity-of-the-broker", ""},
+		"Taken": {"what it took over is not its own to delete", nil, takenOver + " -c broker=identity-of-the-broker", ""},
+		"Unkept": {"what the deployed template deletes is not told, and ends the command", unkept,
 			"-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k -c broker=identity-of-the-broker",
-			"the secret that the platforms log in with, secret-arn. Deploy once more",
-		},
-	}
-	for name, test := range tests {
+			"the secret that the platforms log in with, secret-arn. Deploy once more"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := kept(t.Context(), cloud{template: deployedAs(t, "x", test.resources)}, "S", test.said, &out)
-			if want := `make deploy STACK=S CONTEXT="` + test.want + `"`; !strings.Contains(out.String(), want) {
-				t.Errorf("%s: want %s in\n%s", test.reason, want, out.String())
-			}
-			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%s: error %v, want %q", test.reason, err, test.err)
-			}
+			err := kept(t.Context(), cloud{template: deployedAs(t, "x", test.resources)}, "S", saidOf(), &out)
+			expect.Says(t, test.reason, out.String(), `make deploy STACK=S CONTEXT="`+test.want+`"`)
+			fails(t, test.reason, test.err, err)
 		})
 	}
 }
