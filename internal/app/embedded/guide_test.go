@@ -1,4 +1,4 @@
-package embedded_test
+package embedded
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/scram"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -19,8 +21,7 @@ import (
 // blocks are the guide's blocks of a language, in their order.
 func blocks(t *testing.T, language string) (found []string) {
 	t.Helper()
-	guide, err := os.ReadFile("../../../docs/postgres.md")
-	expect.OK(t, err)
+	guide := expect.Get(os.ReadFile("../../../docs/postgres.md"))(t)
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(string(guide), -1) {
 		found = append(found, m[1])
 	}
@@ -35,11 +36,8 @@ func blocks(t *testing.T, language string) (found []string) {
 func guided(t *testing.T, s *pgtest.Server) hosted.Access {
 	t.Helper()
 	a := hosted.Access{Host: s.Host(), Port: s.Port(), User: "longshore", Password: "a password of the broker's login",
-		Database: "longshore",
-		TLS:      hosted.TLSDisable}
-	verifier, err := scram.Verifier(a.Password)
-	expect.OK(t, err)
-	all := blocks(t, "sql")
+		Database: "longshore", TLS: hosted.TLSDisable}
+	verifier, all := expect.Get(scram.Verifier(a.Password))(t), blocks(t, "sql")
 	// psql asks for the password, and sends this.
 	statements := strings.ReplaceAll(all[0], `\password longshore`, "ALTER ROLE longshore PASSWORD '"+verifier+"';")
 	for statement := range strings.SplitSeq(statements, ";") {
@@ -50,15 +48,8 @@ func guided(t *testing.T, s *pgtest.Server) hosted.Access {
 	for _, looks := range all[1:] {
 		s.Exec("", looks)
 	}
-	var open []string
-	rows, err := s.Connect("").Query(t.Context(), all[1])
-	expect.OK(t, err)
-	for rows.Next() {
-		var name string
-		expect.OK(t, rows.Scan(&name))
-		open = append(open, name)
-	}
-	if open != nil {
+	rows := expect.Get(s.Connect("").Query(t.Context(), all[1]))(t)
+	if open := expect.Get(pgx.CollectRows(rows, pgx.RowTo[string]))(t); len(open) > 0 {
 		t.Errorf("after the guide's statements everybody may still enter %q", open)
 	}
 	return a
@@ -73,19 +64,17 @@ func TestGuide(t *testing.T) {
 			t.Parallel()
 			server := pgtest.New(t, version)
 			access := guided(t, server)
-			b := newEmbedded(t)
-			b.start(map[string]string{"LONGSHORE_POSTGRES_URL": urlOf(access)})
-			service, plan, _ := b.ids("postgres", "small")
-			b.provision("service_instances/i", service, plan)
-			credentials := b.bind("service_instances/i/service_bindings/b", service, plan)
+			h := newHistory(t)
+			h.start(map[string]string{"LONGSHORE_POSTGRES_URL": urlOf(access)})
+			service, plan, _ := h.offers("postgres", "small")
+			h.provision("i", service, plan)
+			credentials := h.bind("i/service_bindings/b", service, plan)
 			if version == "17" {
 				t.Run("Examples", func(t *testing.T) { examples(t, credentials) })
 			}
-			b.remove("service_instances/i/service_bindings/b", service, plan)
-			b.remove("service_instances/i", service, plan)
-			if databases, roles := server.Made(access.User); databases != 0 || roles != 0 {
-				t.Errorf("%d databases and %d roles are left", databases, roles)
-			}
+			h.remove("i/service_bindings/b", service, plan)
+			h.remove("i", service, plan)
+			nothingIsLeft(t, server, access)
 		})
 	}
 }
@@ -97,20 +86,16 @@ const clients = "../../../.tools/clients-2"
 func examples(t *testing.T, credentials map[string]any) {
 	uri, _ := credentials["uri"].(string)
 	jdbc, _ := credentials["jdbcUrl"].(string)
-	installed, err := filepath.Abs(clients)
-	expect.OK(t, err)
+	installed := expect.Get(filepath.Abs(clients))(t)
 	if _, err := os.Stat(filepath.Join(installed, "installed")); err != nil {
 		t.Fatalf("the drivers that the guide's examples use are not installed: run make clients (%v)", err)
 	}
-	for language, run := range map[string]struct {
-		says, file string
-		command    []string
-	}{
-		"go":     {"go", "example.go", []string{"go", "run"}},
-		"python": {"python", "example.py", []string{filepath.Join(installed, "python", "bin", "python3")}},
-		"js":     {"node", "example.js", []string{"node"}},
-		"java": {"java", "Example.java", []string{
-			"java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(installed, "postgresql.jar")}},
+	for language, run := range map[string]struct{ says, file, command string }{
+		"go":     {"go", "example.go", "go run"},
+		"python": {"python", "example.py", installed + "/python/bin/python3"},
+		"js":     {"node", "example.js", "node"},
+		"java": {"java", "Example.java",
+			"java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp " + installed + "/postgresql.jar"},
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +103,8 @@ func examples(t *testing.T, credentials map[string]any) {
 			expect.OK(t, os.WriteFile(file, []byte(blocks(t, language)[0]), 0o600))
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			c := exec.CommandContext(ctx, run.command[0], append(run.command[1:], file)...)
+			command := append(strings.Fields(run.command), file)
+			c := exec.CommandContext(ctx, command[0], command[1:]...)
 			c.Env = append(os.Environ(), "DATABASE_URL="+uri, "JDBC_URL="+jdbc,
 				"NODE_PATH="+filepath.Join(installed, "node_modules"))
 			out, err := c.CombinedOutput()

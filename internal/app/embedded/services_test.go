@@ -31,19 +31,23 @@ func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) bootstr
 	return bootstrap.Options{Scope: scope, Offered: offered, Every: time.Millisecond, Say: t.Logf}
 }
 
+// isAt has the SDK find an emulated AWS there, and ask it once only.
+func isAt(t *testing.T, url, region string) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": url, "AWS_REGION": region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
 // The embedded broker goes on without AWS services until they are asked for and their
 // account is prepared, and says the command. Where they were used before, it waits for
 // an AWS that does not answer.
 func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	cfg := emulator.Config(t)
-	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": *cfg.BaseEndpoint, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test",
-		"AWS_SECRET_ACCESS_KEY": "test",
-		"AWS_CONFIG_FILE":       "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "",
-		"AWS_MAX_ATTEMPTS": "1",
-	} {
-		t.Setenv(name, value)
-	}
+	isAt(t, *cfg.BaseEndpoint, cfg.Region)
 	set := map[string]string{}
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	e := embedding{folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler),
@@ -87,10 +91,8 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 // long AWS refuses; one that did not leaves them out, and says so in the log.
 func TestARefusedStartIsTriedAgain(t *testing.T) {
 	cfg := emulator.Config(t)
-	to, err := url.Parse(*cfg.BaseEndpoint)
-	expect.OK(t, err)
 	var refuses atomic.Int32 // so many calls
-	onward := httputil.NewSingleHostReverseProxy(to)
+	onward := httputil.NewSingleHostReverseProxy(expect.Get(url.Parse(*cfg.BaseEndpoint))(t))
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refuses.Add(-1) >= 0 {
 			w.WriteHeader(http.StatusForbidden)
@@ -101,12 +103,7 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 		onward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(at.Close)
-	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": at.URL, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-		"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
-	} {
-		t.Setenv(name, value)
-	}
+	isAt(t, at.URL, cfg.Region)
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	broker := emulator.Name("broker")
 	expect.Get(bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(broker), offered)))(t)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -36,56 +35,22 @@ import (
 // Ids that were never used before, a clock that is set back by five seconds, and
 // deletions that must delete, now and after a restart.
 func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
-	const user, password = "platform", "a-password-of-a-platform"
 	var back atomic.Int64 // how far the machine's clock is set back
-	settings := Settings{Data: t.TempDir(), Username: user, Password: password,
-		wall: func() time.Time { return app.Now().Add(-time.Duration(back.Load())) }}
-	open := func() *Broker {
-		t.Helper()
-		e, err := Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
-		expect.OK(t, err)
-		return e
-	}
-	e := open()
+	settings := Settings{Data: t.TempDir(), wall: func() time.Time { return app.Now().Add(-time.Duration(back.Load())) }}
+	e := opened(t, settings)
 	defer func() { e.Close() }()
-	var service, plan string
-	for _, o := range e.offered.Offerings() {
-		for _, p := range o.Plans {
-			if o.Name == "demo" && p.Name == "sync" {
-				service, plan = o.ID, p.ID
-			}
-		}
-	}
-	ask := func(method, path, body string) (int, string) {
-		t.Helper()
-		r := httptest.NewRequestWithContext(t.Context(), method, "/v2/service_instances/"+path, strings.NewReader(body))
-		r.SetBasicAuth(user, password)
-		r.Header.Set("X-Broker-API-Version", "2.17")
-		w := httptest.NewRecorder()
-		e.Handler.ServeHTTP(w, r)
-		answer, _ := io.ReadAll(w.Result().Body)
-		return w.Code, string(answer)
-	}
-	wants := func(method, path, body string, want int) {
-		t.Helper()
-		if status, answer := ask(method, path, body); status != want {
-			t.Errorf("%s %s: %d %s, want %d", method, path, status, answer, want)
-		}
-	}
-	ids := `{"service_id":"` + service + `","plan_id":"` + plan + `","organization_guid":"o","space_guid":"s"}`
-	query := "?service_id=" + service + "&plan_id=" + plan
 	for _, restarts := range []bool{false, true} {
-		wants(http.MethodPut, "i", ids, http.StatusCreated)
-		wants(http.MethodPut, "i/service_bindings/b", ids, http.StatusCreated)
+		asked(t, e, "PUT", "i", demoOrder, http.StatusCreated)
+		asked(t, e, "PUT", "i/service_bindings/b", demoOrder, http.StatusCreated)
 		if restarts {
 			e.Close()
 			back.Store(0)
-			e = open()
+			e = opened(t, settings)
 		}
 		back.Store(int64(5 * time.Second))
-		wants(http.MethodDelete, "i/service_bindings/b"+query, "", http.StatusOK)
-		wants(http.MethodDelete, "i"+query, "", http.StatusOK)
-		wants(http.MethodGet, "i", "", http.StatusNotFound)
+		asked(t, e, "DELETE", "i/service_bindings/b"+ofDemosPlan, "", http.StatusOK)
+		asked(t, e, "DELETE", "i"+ofDemosPlan, "", http.StatusOK)
+		asked(t, e, "GET", "i", "", http.StatusNotFound)
 	}
 }
 
@@ -94,53 +59,36 @@ func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
 func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
 	const user, old = "cf", "a-password-of-a-platform"
 	settings := Settings{Data: t.TempDir(), Username: user, Password: old}
-	open := func() *Broker {
-		t.Helper()
-		e, err := Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
-		expect.OK(t, err)
-		return e
-	}
 	settings.wall = func() time.Time { return app.Now().AddDate(1, 0, 0) }
-	e := open()
-	service, plan := synchronous(t, e)
-	asked(t, e, "PUT", "/v2/service_instances/i",
-		`{"service_id":"`+service+`","plan_id":"`+plan+`","organization_guid":"o","space_guid":"s"}`)
+	e := opened(t, settings)
+	asked(t, e, "PUT", "i", demoOrder, http.StatusCreated)
 	e.Close()
 	settings.wall = nil
-	open().Close()
+	opened(t, settings).Close()
 	err := e.folder.Logins().Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		return r.Rotate(platforms.Default, platforms.NewPassword(), app.Now(), time.Hour)
 	})
 	expect.OK(t, err)
-	e = open()
+	e = opened(t, settings)
 	defer e.Close()
 	if e.folder.Behind < time.Hour {
 		t.Fatalf("the clock is %v behind: the test proves nothing", e.folder.Behind)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/catalog", nil)
-	r.SetBasicAuth(user, old)
-	r.Header.Set("X-Broker-API-Version", "2.17")
-	w := httptest.NewRecorder()
-	if e.Handler.ServeHTTP(w, r); w.Code != http.StatusOK {
-		t.Errorf("the old password is refused within the overlap: %d", w.Code)
-	}
+	e.Default.Username, e.Default.Password = user, old
+	expect.Same(t, "the old password is answered within the overlap", http.StatusOK, answer(t, e, "GET", "catalog", "").Code)
 }
 
 // Everything that is asked of an absent provider waits: nothing is taken for done.
 func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
 	why := errors.New("no server")
 	w := wired.Of(absent{why})
-	if w.Quarantiner == nil {
-		t.Error("a thing is taken for locked")
-	} else if !errors.Is(w.Quarantiner.Quarantine(t.Context(), provider.Holding{}), why) ||
-		!errors.Is(w.Quarantiner.Release(t.Context(), provider.Holding{}), why) {
-		t.Error("its quarantine does not say why it waits")
+	// Without these, a thing would be taken for locked, and the operator be told of another version of the program.
+	if w.Quarantiner == nil || w.Adopter == nil {
+		t.Fatalf("it has %v and %v", w.Quarantiner, w.Adopter)
 	}
-	if w.Adopter == nil {
-		t.Error("the operator is told of another version of the program")
-	} else if err := w.Adopter.Adopt(t.Context(), provider.Holding{}, provider.Tags{}); !errors.Is(err, why) {
-		t.Errorf("its adoption says %v", err)
-	}
+	expect.Fails(t, "its quarantine", why, w.Quarantiner.Quarantine(t.Context(), provider.Holding{}))
+	expect.Fails(t, "its release", why, w.Quarantiner.Release(t.Context(), provider.Holding{}))
+	expect.Fails(t, "its adoption", why, w.Adopter.Adopt(t.Context(), provider.Holding{}, provider.Tags{}))
 }
 
 // Where one provider cannot be opened, the server that another one has started ends.
@@ -152,8 +100,7 @@ func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 		return wired.Provider{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
 	}}
 	dir := t.TempDir()
-	f, err := folder.Open(dir, inputs)
-	expect.OK(t, err)
+	f := expect.Get(folder.Open(dir, inputs))(t)
 	defer f.Close()
 	marker := filepath.Join(dir, "longshore.json") // which cannot be written any more
 	expect.OK(t, errors.Join(os.Remove(marker), os.MkdirAll(filepath.Join(marker, "in the way"), 0o700)))
@@ -167,30 +114,20 @@ func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 func TestDamageStopsChanges(t *testing.T) {
 	dir := withInstances(t, "one")
 	path := filepath.Join(dir, "longshore.db")
-	raw, err := os.ReadFile(path)
-	expect.OK(t, err)
-	raw = bytes.ReplaceAll(raw, []byte(`"state":"ready"`), []byte(`"state":"reedy"`))
+	raw := bytes.ReplaceAll(expect.Get(os.ReadFile(path))(t), []byte(`"state":"ready"`), []byte(`"state":"reedy"`))
 	expect.OK(t, os.WriteFile(path, raw, 0o600))
 	var log bytes.Buffer
-	e, err := Open(Settings{Data: dir, Getenv: func(string) string { return "" }}, testkit.Demo(),
-		slog.New(slog.NewTextHandler(&log, nil)))
-	expect.OK(t, err)
+	e := expect.Get(Open(Settings{Data: dir}, testkit.Demo(), slog.New(slog.NewTextHandler(&log, nil))))(t)
 	defer e.Close()
-	records := ledger.New(e.folder.Records, app.NewID)
-	change := ledger.PutReport(ledger.Report{Started: app.Now(), Ended: app.Now()}, "1")
-	if err := records.Commit(t.Context(), change); err != nil {
-		t.Errorf("before the check: %v", err)
+	change := func(id string) error {
+		return ledger.New(e.folder.Records, app.NewID).Commit(t.Context(),
+			ledger.PutReport(ledger.Report{Started: app.Now(), Ended: app.Now()}, id))
 	}
+	expect.OK(t, change("1"), "before the check")
 	e.CheckRecords(t.Context())
-	for _, want := range []string{
-		"level=ERROR", "nothing is changed any more", "restore the folder from a backup", "does not match its checksum",
-	} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("%q is not logged: %s", want, log.String())
-		}
-	}
-	change = ledger.PutReport(ledger.Report{Started: app.Now(), Ended: app.Now()}, "2")
-	if err := records.Commit(t.Context(), change); err == nil {
+	expect.Says(t, "the log", log.String(), "level=ERROR", "nothing is changed any more", "restore the folder from a backup",
+		"does not match its checksum")
+	if change("2") == nil {
 		t.Error("a change was made after the check")
 	}
 }
@@ -201,8 +138,8 @@ func TestAPageShowsFacts(t *testing.T) {
 	defer e.Close()
 	k := lifecycle.Key{Platform: e.Default.ID, Instance: "one"}
 	keys := &pages.Keys{Table: datakey.New(ledger.New(e.folder.Records, app.NewID), e.folder.Vault)}
-	link, err := keys.Link(t.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: time.Now().Add(time.Minute)})
-	expect.OK(t, err)
+	until := time.Now().Add(time.Minute)
+	link := expect.Get(keys.Link(t.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: until}))(t)
 	form := url.Values{"link": {link}}.Encode()
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/dashboard/enter", strings.NewReader(form))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -221,9 +158,7 @@ func TestAPageShowsFacts(t *testing.T) {
 		}
 		return w.Body.String()
 	}
-	if page := look(); !strings.Contains(page, "Not known yet") {
-		t.Errorf("the first page waits for facts:\n%s", page)
-	}
+	expect.Says(t, "the first page, which waits for no facts", look(), "Not known yet")
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(look(), "of 16 kB"); {
 		if time.Now().After(deadline) {
 			t.Fatalf("after a minute the page has no facts:\n%s", look())
@@ -234,30 +169,23 @@ func TestAPageShowsFacts(t *testing.T) {
 // The embedded broker holds a platform to the rate that its environment gives,
 // and to none unless it gives one.
 func TestTheRateOfAPlatformEmbedded(t *testing.T) {
-	for text, want := range map[string]int{"": http.StatusOK, "0": http.StatusOK, "1": http.StatusTooManyRequests} {
-		settings, err := Settings{Listen: ":0", Data: t.TempDir()}.Complete(func(name string) string {
-			return map[string]string{app.EnvUsername: "u", app.EnvPassword: "a-long-password", app.EnvPlatformRate: text}[name]
+	given := func(rate string) (Settings, error) {
+		return Settings{Listen: ":0", Data: t.TempDir()}.Complete(func(name string) string {
+			return map[string]string{app.EnvUsername: "u", app.EnvPassword: "a-long-password", app.EnvPlatformRate: rate}[name]
 		})
-		expect.OK(t, err)
-		e, err := Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
-		expect.OK(t, err)
+	}
+	for rate, want := range map[string]int{"": http.StatusOK, "0": http.StatusOK, "1": http.StatusTooManyRequests} {
+		e := opened(t, expect.Get(given(rate))(t))
 		last := 0
 		for range 20 { // within a second, of which 1 lets two pass
-			r := httptest.NewRequest("GET", "/v2/catalog", nil)
-			r.SetBasicAuth("u", "a-long-password")
-			r.Header.Set("X-Broker-API-Version", "2.17")
-			w := httptest.NewRecorder()
-			e.Handler.ServeHTTP(w, r)
-			last = w.Code
+			last = answer(t, e, "GET", "catalog", "").Code
 		}
 		e.Close()
-		expect.Same(t, fmt.Sprintf("%s=%q: the last of 20 requests is answered", app.EnvPlatformRate, text), want, last)
+		expect.Same(t, fmt.Sprintf("%s=%q: the last of 20 requests is answered", app.EnvPlatformRate, rate), want, last)
 	}
-	for _, text := range []string{"-1", "1.5", "many", "100001"} {
-		environment := map[string]string{app.EnvPlatformRate: text}
-		_, err := Settings{Listen: ":0", Data: "d"}.Complete(func(name string) string { return environment[name] })
-		if err == nil {
-			t.Errorf("%s=%q is taken", app.EnvPlatformRate, text)
+	for _, rate := range []string{"-1", "1.5", "many", "100001"} {
+		if _, err := given(rate); err == nil {
+			t.Errorf("%s=%q is taken", app.EnvPlatformRate, rate)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,21 +41,17 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			if lose != "" {
 				expect.OK(t, os.Remove(filepath.Join(dir, lose)))
 			}
-			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for the other user to pass
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Chmod(filepath.Dir(dir), 0o755)) // for the other user to pass
 			before := contents(t, dir)
 			modes := func(folder, file fs.FileMode) {
-				err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+				expect.OK(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 					if e.IsDir() {
 						return errors.Join(err, os.Chmod(path, folder))
 					}
 					return errors.Join(err, os.Chmod(path, file))
-				})
-				expect.OK(t, err)
+				}))
 			}
-			program, err := os.Executable() // which the check of records starts again
-			expect.OK(t, err)
+			program := expect.Get(os.Executable())(t) // which the check of records starts again
 			for folder := filepath.Dir(program); folder != "/"; folder = filepath.Dir(folder) {
 				info, err := os.Stat(folder)
 				if err == nil && info.Mode()&0o001 == 0 {
@@ -80,14 +77,11 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 				ids = append(ids, row.Instance)
 			}
 			expect.Same(t, "it lists", "two one", strings.Join(ids, " "))
-			_, err = operator.Resume.Ask(t.Context(), console, operator.None{})
-			if err == nil || !strings.Contains(err.Error(), "allow its folder to be written") {
-				t.Errorf("changing it: %v", err)
-			}
+			err = expect.Err(operator.Resume.Ask(t.Context(), console, operator.None{}))
+			expect.Says(t, "changing it", fmt.Sprint(err), "allow its folder to be written")
 			closing()
-			if _, err := folder.Open(dir, inputs); err == nil || !strings.Contains(err.Error(), "allow it to be written") {
-				t.Errorf("a broker starts on it: %v", err)
-			}
+			err = expect.Err(folder.Open(dir, inputs))
+			expect.Says(t, "starting on it", fmt.Sprint(err), "allow it to be written")
 			expect.Same(t, "the folder", before, contents(t, dir))
 		})
 	}

@@ -1,4 +1,4 @@
-package embedded_test
+package embedded
 
 import (
 	"crypto/tls"
@@ -7,12 +7,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
@@ -29,11 +27,12 @@ func TestValkeyByTLS(t *testing.T) {
 	expect.OK(t, os.WriteFile(file, []byte(ca), 0o600))
 	from := url.URL{Scheme: "rediss", User: url.UserPassword(access.User, access.Password),
 		Host: fmt.Sprintf("%s:%d", access.Host, port), RawQuery: url.Values{"sslrootcert": {file}}.Encode()}
-	b := newEmbedded(t)
-	b.start(map[string]string{"LONGSHORE_VALKEY_URL": from.String()})
-	service, plan, _ := b.ids("valkey", "shared")
-	b.provision("service_instances/i", service, plan)
-	got := b.bind("service_instances/i/service_bindings/b", service, plan)
+	given := map[string]string{"LONGSHORE_VALKEY_URL": from.String()}
+	h := newHistory(t)
+	h.start(given)
+	service, plan, _ := h.offers("valkey", "shared")
+	h.provision("i", service, plan)
+	got := h.bind("i/service_bindings/b", service, plan)
 	options, err := valkey.ParseURL(got["uri"].(string))
 	if err != nil || options.TLSConfig == nil {
 		t.Fatalf("the uri has no TLS: %v", err)
@@ -52,35 +51,12 @@ func TestValkeyByTLS(t *testing.T) {
 	}
 	expect.OK(t, enter())
 
-	b.start(nil)
-	if _, _, offers := b.ids("valkey", "shared"); !offers {
+	h.start(nil)
+	if _, _, offers := h.offers("valkey", "shared"); !offers {
 		t.Error("an offering with an instance has gone")
 	}
-	b.start(map[string]string{"LONGSHORE_VALKEY_URL": from.String()})
-	b.remove("service_instances/i/service_bindings/b", service, plan)
-	if err := enter(); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
-		t.Errorf("a login after the unbind: %v", err)
-	}
-	b.remove("service_instances/i", service, plan)
-}
-
-// A URL of Valkey that cannot be meant is refused, and never repeated.
-func TestValkeySettings(t *testing.T) {
-	t.Parallel()
-	for given, says := range map[string]string{
-		"redis://u:canary@h": "", "valkey://u:canary@h": "", "rediss://u:canary@h:7": "", "valkeys://u:canary@h": "",
-		"redis://u:canary@h?sslmode=verify-full": "",
-		"rediss://u:canary@h?sslmode=require":    "give one of disable, verify-full",
-		"redis://u:canary@h/1":                   "names a database",
-		"redis://:canary@h":                      "names no user",
-		"postgresql://u:canary@h":                "does not begin with redis://",
-		"embedded":                               "the broker has no such server of its own",
-	} {
-		_, err := embedded.Settings{Listen: ":0", Data: "d",
-			Servers: map[string]string{"valkey": given}}.Complete(func(string) string { return "" })
-		if (err == nil) != (says == "") || !strings.Contains(fmt.Sprint(err), says) ||
-			strings.Contains(fmt.Sprint(err), "canary") {
-			t.Errorf("%s: %v, want %q", given, err, says)
-		}
-	}
+	h.start(given)
+	h.remove("i/service_bindings/b", service, plan)
+	expect.Says(t, "a login after the unbind", fmt.Sprint(enter()), "WRONGPASS")
+	h.remove("i", service, plan)
 }
