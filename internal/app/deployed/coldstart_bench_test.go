@@ -24,15 +24,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
@@ -40,10 +35,9 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// BenchmarkColdStart measures a start, as far as a machine that is not Lambda can: it starts
-// each of the real functions again and again, in turn, and asks one thing. No time fails it,
-// since all of them depend on the machine; a function that ends, or answers with an error,
-// does. `make bench-coldstart` runs it.
+// BenchmarkColdStart measures a start, as far as a machine that is not Lambda can: it starts each of the real functions again
+// and again, in turn, and asks one thing. No time fails it, since all of them depend on the machine; a function that ends, or
+// answers with an error, does. `make bench-coldstart` runs it.
 func BenchmarkColdStart(b *testing.B) {
 	if runtime.GOOS != "linux" {
 		b.Skip("reads /proc, which only Linux has")
@@ -56,11 +50,7 @@ func BenchmarkColdStart(b *testing.B) {
 	taken := map[string][]start{}
 	for b.Loop() {
 		for _, f := range functions {
-			s, err := f.start(b.Context(), cloud)
-			if err != nil {
-				b.Fatalf("starting %s: %v", f.name, err)
-			}
-			taken[f.name] = append(taken[f.name], s)
+			taken[f.name] = append(taken[f.name], f.start(b, cloud))
 		}
 	}
 	b.ReportMetric(0, "ns/op") // of all together, it says nothing
@@ -81,23 +71,10 @@ type watchedAWS struct {
 
 func newWatchedAWS(b *testing.B) *watchedAWS {
 	b.Helper()
-	ctx, cfg := b.Context(), emulator.Config(b)
-	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
-	if err != nil {
-		b.Fatalf("creating a key: %v", err)
-	}
-	secret, err := secretsmanager.NewFromConfig(cfg).CreateSecret(ctx, &secretsmanager.CreateSecretInput{
-		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"u","password":"p"}`),
-	})
-	if err != nil {
-		b.Fatalf("creating a secret: %v", err)
-	}
-	to, err := url.Parse(*cfg.BaseEndpoint)
-	if err != nil {
-		b.Fatalf("reading the emulator's address: %v", err)
-	}
-	w := &watchedAWS{secret: *secret.ARN, key: *key.KeyMetadata.Arn, table: dynamotest.NewTable(b, dynamodb.NewFromConfig(cfg))}
-	proxy := httputil.NewSingleHostReverseProxy(to)
+	cfg := emulator.Config(b)
+	w := &watchedAWS{}
+	w.table, w.key, w.secret = state(b, cfg)
+	proxy := httputil.NewSingleHostReverseProxy(expect.Get(url.Parse(*cfg.BaseEndpoint))(b))
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		proxy.ServeHTTP(rw, r)
@@ -127,7 +104,7 @@ type coldFunction struct {
 	size         int64  // bytes
 	environment  map[string]string
 	event        any
-	check        func(answer []byte) error
+	check        func(answer []byte) bool
 }
 
 func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
@@ -140,7 +117,7 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 		Key: lifecycle.Key{Platform: "p", Instance: "absent"}}
 	functions := []coldFunction{
 		{name: "empty", source: "./testdata/empty", event: struct{}{},
-			check: func(answer []byte) error { return match(answer, "null") }},
+			check: func(answer []byte) bool { return strings.TrimSpace(string(answer)) == "null" }},
 		{name: "api", source: "../../../functions/api", offerings: 1,
 			environment: map[string]string{
 				app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvSecret: cloud.secret,
@@ -154,26 +131,25 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 				},
 				RequestContext: events.APIGatewayProxyRequestContext{Path: "/prod/v2/catalog", Stage: "prod", HTTPMethod: "GET"},
 			},
-			check: checkCatalog},
+			check: func(answer []byte) bool {
+				var out events.APIGatewayProxyResponse
+				return json.Unmarshal(answer, &out) == nil && out.StatusCode == http.StatusOK &&
+					strings.Contains(out.Body, `"services"`)
+			}},
 		{name: "provisioner", source: "../../../functions/provisioner", offerings: 1,
 			environment: map[string]string{app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvProviders: app.ProviderDemo},
-			event:       stepfunctions.Input{Token: absent.String(), Attempt: 1}, check: func(answer []byte) error {
+			event:       stepfunctions.Input{Token: absent.String(), Attempt: 1}, // of an operation that does not exist
+			check: func(answer []byte) bool {
 				var out stepfunctions.Output
-				if err := json.Unmarshal(answer, &out); err != nil || !out.Settled {
-					return fmt.Errorf("an operation that does not exist is not settled: %s: %w", answer, err)
-				}
-				return nil
+				return json.Unmarshal(answer, &out) == nil && out.Settled
 			}},
 		{name: "reaper", source: "../../../functions/reaper",
 			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench",
 				app.EnvBroker: "identity-of-bench", app.EnvProviders: app.ProviderDemo},
 			event: events.CloudWatchEvent{Source: "aws.events", DetailType: "Scheduled Event", Detail: json.RawMessage("{}")},
-			check: func(answer []byte) error {
+			check: func(answer []byte) bool { // an empty table has no work
 				var out reaper.Report
-				if err := json.Unmarshal(answer, &out); err != nil || !out.Empty() {
-					return fmt.Errorf("an empty table has work: %s: %w", answer, err)
-				}
-				return nil
+				return json.Unmarshal(answer, &out) == nil && out.Empty()
 			}},
 	}
 	many := functions[1] // the API again
@@ -188,8 +164,7 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 // manyName is the API with many offerings.
 const manyName = "api-40"
 
-// build builds a function as `make functions` does, for this machine, and lays
-// its catalog beside it as infra does.
+// build builds a function as `make functions` does, for this machine, and lays its catalog beside it as infra does.
 func (f *coldFunction) build(b *testing.B) {
 	b.Helper()
 	dir := b.TempDir()
@@ -199,16 +174,11 @@ func (f *coldFunction) build(b *testing.B) {
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("building %s: %v\n%s", f.name, err, out)
 	}
-	info, err := os.Stat(f.binary)
-	if err != nil {
-		b.Fatalf("looking at %s: %v", f.name, err)
-	}
-	f.size = info.Size()
+	f.size = expect.Get(os.Stat(f.binary))(b).Size()
 	expect.OK(b, os.WriteFile(filepath.Join(dir, app.CatalogFile), manyOfferings(b, f.offerings), 0o600))
 }
 
-// manyOfferings is a compiled catalog of so many offerings, each with three of
-// the demo's plans and their schemas.
+// manyOfferings is a compiled catalog of so many offerings, each with three of the demo's plans and their schemas.
 func manyOfferings(b *testing.B, count int) []byte {
 	b.Helper()
 	demo := testkit.Demo().Offerings()[0]
@@ -222,33 +192,10 @@ func manyOfferings(b *testing.B, count int) []byte {
 		}
 		all = append(all, o)
 	}
-	compiled, err := catalog.Encode(all, nil)
-	if err != nil {
-		b.Fatalf("compiling a catalog: %v", err)
-	}
-	return compiled
+	return expect.Get(catalog.Encode(all, nil))(b)
 }
 
-func match(answer []byte, want string) error {
-	if got := strings.TrimSpace(string(answer)); got != want {
-		return fmt.Errorf("answer %s, want %s", got, want)
-	}
-	return nil
-}
-
-func checkCatalog(answer []byte) error {
-	var response events.APIGatewayProxyResponse
-	if err := json.Unmarshal(answer, &response); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK || !strings.Contains(response.Body, `"services"`) {
-		return fmt.Errorf("status %d: %s", response.StatusCode, response.Body)
-	}
-	return nil
-}
-
-// A start is what one start was measured at: milliseconds, and megabytes of
-// 1024 kB, as Lambda counts them.
+// A start is what one start was measured at: milliseconds, and megabytes of 1024 kB, as Lambda counts them.
 type start struct {
 	ready float64 // from the start of the process until it asks for work
 	cpu   float64 // of all its threads, until then
@@ -265,14 +212,11 @@ type start struct {
 const patience = time.Minute
 
 // start starts the function, has it answer one event, and ends it.
-func (f coldFunction) start(ctx context.Context, cloud *watchedAWS) (s start, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (f coldFunction) start(b *testing.B, cloud *watchedAWS) (s start) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	event, err := json.Marshal(f.event)
-	if err != nil {
-		return s, fmt.Errorf("encoding the event: %w", err)
-	}
-	lambda := newRuntimeAPI(event)
+	lambda := newRuntimeAPI(expect.Get(json.Marshal(f.event))(b))
 	server := httptest.NewServer(lambda)
 	defer server.Close()
 	defer server.CloseClientConnections()
@@ -283,56 +227,43 @@ func (f coldFunction) start(ctx context.Context, cloud *watchedAWS) (s start, er
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cloud.count()
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		return s, err
-	}
+	expect.OK(b, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer func() {
 		_ = cmd.Process.Kill() // it may have ended
-		if e := <-ended; err != nil {
-			err = fmt.Errorf("%w (%v): %s", err, e, said.String())
+		if err := <-ended; b.Failed() {
+			b.Logf("%s has ended with %v: %s", f.name, err, said.String())
 		}
 	}()
-	next := func(what string, from <-chan moment) (moment, error) {
+	next := func(what string, from <-chan moment) moment {
+		b.Helper()
 		select {
 		case m := <-from:
-			return m, m.err
-		case e := <-ended:
-			ended <- e
-			return moment{}, fmt.Errorf("waiting until it %s: it has ended", what)
+			expect.OK(b, m.err, what)
+			return m
+		case err := <-ended:
+			ended <- err
+			b.Fatalf("waiting until %s %s: it has ended", f.name, what)
+			return moment{}
 		}
 	}
 
-	asked, err := next("asks for work", lambda.asked)
-	if err != nil {
-		return s, err
-	}
-	s.ready = milliseconds(asked.at.Sub(began))
-	if s.cpu, err = cpu(cmd.Process.Pid); err != nil {
-		return s, err
-	}
-	if s.rss, err = memory(cmd.Process.Pid, "VmRSS"); err != nil {
-		return s, err
-	}
+	s.ready = milliseconds(next("asks for work", lambda.asked).at.Sub(began))
+	s.cpu, s.rss = cpu(b, cmd.Process.Pid), memory(b, cmd.Process.Pid, "VmRSS")
 	s.calls, s.aws = cloud.count()
 
 	given := time.Now()
 	close(lambda.give)
-	answered, err := next("answers", lambda.answered)
-	if err != nil {
-		return s, err
-	}
+	answered := next("answers", lambda.answered)
 	s.event = milliseconds(answered.at.Sub(given))
-	if err := f.check(answered.body); err != nil {
-		return s, err
+	if !f.check(answered.body) {
+		b.Fatalf("%s answers %s", f.name, answered.body)
 	}
-	if _, err := next("asks for more", lambda.asked); err != nil {
-		return s, err
-	}
+	next("asks for more", lambda.asked)
 	s.eventCalls, _ = cloud.count()
-	s.peak, err = memory(cmd.Process.Pid, "VmHWM")
-	return s, err
+	s.peak = memory(b, cmd.Process.Pid, "VmHWM")
+	return s
 }
 
 // environ is what Lambda gives a function, and the stack's settings.
@@ -358,8 +289,7 @@ type moment struct {
 	err  error
 }
 
-// A runtimeAPI is the side of Lambda that a function talks to. It has one
-// event.
+// A runtimeAPI is the side of Lambda that a function talks to. It has one event.
 type runtimeAPI struct {
 	*http.ServeMux
 	asked, answered chan moment
@@ -403,40 +333,31 @@ func newRuntimeAPI(event []byte) *runtimeAPI {
 }
 
 // memory is a member of a process's status.
-func memory(pid int, name string) (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(status)) {
+func memory(b *testing.B, pid int, name string) float64 {
+	b.Helper()
+	for line := range strings.Lines(string(expect.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(b))) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			kB, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
-			return float64(kB) / 1024, err
+			kB := expect.Get(strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB"))))(b)
+			return float64(kB) / 1024
 		}
 	}
-	return 0, fmt.Errorf("process %d has no %s", pid, name)
+	b.Fatalf("process %d has no %s", pid, name)
+	return 0
 }
 
 // cpu is the time that a process's threads have run for; Go ends none.
-func cpu(pid int) (float64, error) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(threads) == 0 {
-		return 0, fmt.Errorf("process %d has no threads: %w", pid, err)
+func cpu(b *testing.B, pid int) float64 {
+	b.Helper()
+	threads := expect.Get(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)))(b)
+	if len(threads) == 0 {
+		b.Fatalf("process %d has no threads", pid)
 	}
 	var all time.Duration
 	for _, path := range threads {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return 0, err
-		}
-		ran, _, _ := strings.Cut(string(text), " ")
-		nanoseconds, err := strconv.ParseInt(ran, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading %q: %w", path, err)
-		}
-		all += time.Duration(nanoseconds)
+		ran, _, _ := strings.Cut(string(expect.Get(os.ReadFile(path))(b)), " ")
+		all += time.Duration(expect.Get(strconv.ParseInt(ran, 10, 64))(b, path))
 	}
-	return milliseconds(all), nil
+	return milliseconds(all)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -457,8 +378,7 @@ func middle(starts []start, number func(start) float64) float64 {
 	return all[(len(all)-1)/2]
 }
 
-// report writes one table, in Markdown. Where it names one number of many, it
-// is the median.
+// report writes one table, in Markdown. Where it names one number of many, it is the median.
 func report(w io.Writer, functions []coldFunction, taken map[string][]start) {
 	var (
 		ready  = func(s start) float64 { return s.ready }

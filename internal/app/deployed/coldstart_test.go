@@ -30,8 +30,8 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 			cmd := exec.Command(binary)
 			cmd.Env = []string{"AWS_REGION=us-east-1", "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}
 			out, err := cmd.CombinedOutput()
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), name) {
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			if !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), name) {
 				t.Errorf("%v:\n%s", err, out)
 			}
 		})
@@ -49,10 +49,7 @@ var clients = map[string][]string{
 
 func checkClients(t *testing.T, binary string, want []string) {
 	t.Helper()
-	symbols, err := exec.Command("go", "tool", "nm", binary).Output()
-	if err != nil {
-		t.Fatalf("reading what the program is made of: %v", err)
-	}
+	symbols := expect.Get(exec.Command("go", "tool", "nm", binary).Output())(t)
 	has := map[string]bool{}
 	for _, found := range regexp.MustCompile(`aws-sdk-go-v2/service/([a-z0-9]+)\.\(\*Client\)`).FindAllSubmatch(symbols, -1) {
 		has[string(found[1])] = true

@@ -1,61 +1,25 @@
 package deployed_test
 
 import (
-	"fmt"
-	"net/http"
-	"strings"
-	"sync"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// calls counts the calls of services that bill for each.
-type calls struct {
-	next aws.HTTPClient
-
-	mu   sync.Mutex
-	seen map[string]int
-}
-
-func (c *calls) Do(r *http.Request) (*http.Response, error) {
-	service, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if strings.HasPrefix(service, "DynamoDB") || strings.HasPrefix(service, "TrentService") {
-		c.mu.Lock()
-		c.seen[action]++
-		c.mu.Unlock()
-	}
-	return c.next.Do(r)
-}
-
-// taken gives what was counted since it was last asked.
-func (c *calls) taken() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := c.seen
-	c.seen = map[string]int{}
-	return out
-}
-
 // Requests and steps make no more calls of DynamoDB and KMS than these, counted at the wire. A
 // write is a PutItem, or a transaction where records must change together.
 func TestWhatRequestsCost(t *testing.T) {
 	cfg := emulator.Config(t)
-	counted := &calls{next: cfg.HTTPClient, seen: map[string]int{}}
-	cfg.HTTPClient = counted
+	counted := newMeter(&cfg)
 	// On a busy machine, too, the first step comes before the delay has passed.
 	f := newTogether(t, cfg, map[string]string{app.EnvDemoDelay: "3s"})
-	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
+	service, plan := f.plan("demo", "async")
 	const path, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
-	provision := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1},`+
-		`"context":{"platform":"cloudfoundry","instance_name":"name"}}`, service, plan)
+	provision := order(service, plan, `,"parameters":{"a":1},"context":{"platform":"cloudfoundry","instance_name":"name"}`)
 	ids := "service_id=" + service + "&plan_id=" + plan
-	// The hour's inventory is taken here.
-	expect.Get(f.sweep(t.Context()))(t)
+	expect.Get(f.sweep(t.Context()))(t) // takes the hour's inventory
 	counted.taken()
 
 	var operation string
@@ -83,8 +47,7 @@ func TestWhatRequestsCost(t *testing.T) {
 		{"a wrong request", func() { f.call("PUT", path, "", "{}", 400) }, map[string]int{}},
 		{"a deletion of nothing", func() {
 			f.call("DELETE", "/v2/service_instances/none", "accepts_incomplete=true&"+ids, "", 410)
-		},
-			map[string]int{"GetItem": 1, "PutItem": 1}},
+		}, map[string]int{"GetItem": 1, "PutItem": 1}},
 		{"fetching a binding that is not there", func() { f.call("GET", binding, "", "", 404) }, map[string]int{"GetItem": 1}},
 		{"accepting a deletion", func() { f.call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202) },
 			map[string]int{"GetItem": 1, "TransactWriteItems": 1}},
@@ -96,7 +59,7 @@ func TestWhatRequestsCost(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.do()
-		expect.Same(t, s.what, s.want, counted.taken())
+		expect.Same(t, s.what, s.want, counted.taken().calls)
 	}
 	f.drive()
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -22,7 +21,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/deployed"
@@ -86,7 +84,24 @@ func (h *here) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*la
 	return &lambda.InvokeOutput{Payload: payload}, err
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+// state is a table, a key, and the secret of a platform u with the password p, in an emulated AWS.
+func state(t testing.TB, cfg aws.Config) (table, key, secret string) {
+	t.Helper()
+	made := expect.Get(kms.NewFromConfig(cfg).CreateKey(t.Context(), &kms.CreateKeyInput{}))(t)
+	kept := expect.Get(secretsmanager.NewFromConfig(cfg).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"u","password":"p"}`),
+	}))(t)
+	return dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)), *made.KeyMetadata.Arn, *kept.ARN
+}
+
+// order is the body that orders a plan, and has more members.
+func order(service, plan, more string) string {
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"%s}`, service, plan, more)
+}
+
+func binding(service, plan string) string {
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan)
+}
 
 // together are the three functions' handlers over an emulated DynamoDB, KMS,
 // and Secrets Manager: the same rooms as embedded, wired for AWS. Their deployment is tested
@@ -102,17 +117,10 @@ type together struct {
 
 func newTogether(t testing.TB, cfg aws.Config, more ...map[string]string) *together {
 	t.Helper()
-	ctx := t.Context()
-	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
-	expect.OK(t, err)
-	secret, err := secretsmanager.NewFromConfig(cfg).CreateSecret(ctx, &secretsmanager.CreateSecretInput{
-		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"u","password":"p"}`),
-	})
-	expect.OK(t, err)
 	f := &together{TB: t, here: &here{}}
+	table, key, secret := state(t, cfg)
 	set := map[string]string{
-		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)),
-		app.EnvKey:   *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
+		app.EnvTable: table, app.EnvKey: key, app.EnvSecret: secret,
 		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m",
 		app.EnvProvisioner:  "arn:aws:lambda:us-east-1:000000000000:function:f",
 		app.EnvProviders:    app.ProviderDemo, app.EnvDemoDelay: "200ms", app.EnvStack: "test",
@@ -121,42 +129,29 @@ func newTogether(t testing.TB, cfg aws.Config, more ...map[string]string) *toget
 	for _, more := range more {
 		maps.Copy(set, more)
 	}
-	parts := deployed.Parts{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here,
-		Invoker: f.here,
-		Offered: allOffered, Metrics: metrics.New("test", &f.counts, time.Now)}
+	quiet := slog.New(slog.DiscardHandler)
+	parts := deployed.Parts{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet, Starter: f.here,
+		Invoker: f.here, Metrics: metrics.New("test", &f.counts, time.Now),
+		Offered: func() (*catalog.Catalog, error) { return offeringfiles.Load("") }}
 	if set[app.EnvInVPC] != "" {
 		// It is told nothing of records, keys or secrets.
-		told := deployed.Parts{Log: quiet(), Getenv: func(name string) string {
+		told := deployed.Parts{Log: quiet, Getenv: func(name string) string {
 			return map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: set[app.EnvInVPC], app.EnvStack: "test",
 				app.EnvBroker: set[app.EnvBroker], app.EnvDemoDelay: "200ms"}[name]
 		}}
-		handler, err := provisioner.New(ctx, told)
-		expect.OK(t, err)
-		f.here.inside = handler.(*remote.Handler)
+		f.here.inside = expect.Get(provisioner.New(t.Context(), told))(t).(*remote.Handler)
 	}
 	f.keys = &pages.Keys{Table: datakey.New(parts.Records(set[app.EnvTable]), parts.Vault(set[app.EnvKey]))}
-	if f.api, err = api.New(ctx, parts); err != nil {
-		t.Fatal(err)
-	}
-	if f.here.provisioner, err = provisioner.NewSteps(parts); err != nil {
-		t.Fatal(err)
-	}
-	if f.sweep, err = sweeper.New(ctx, parts); err != nil {
-		t.Fatal(err)
-	}
+	f.api = expect.Get(api.New(t.Context(), parts))(t)
+	f.here.provisioner = expect.Get(provisioner.NewSteps(parts))(t)
+	f.sweep = expect.Get(sweeper.New(t.Context(), parts))(t)
 	return f
 }
 
 func (f *together) call(method, path, query, body string, status int) map[string]any {
 	f.Helper()
-	values := map[string][]string{}
-	for _, pair := range strings.Split(query, "&") {
-		if name, value, ok := strings.Cut(pair, "="); ok {
-			values[name] = []string{value}
-		}
-	}
 	response, err := f.api(f.Context(), events.APIGatewayProxyRequest{
-		HTTPMethod: method, Path: path, Body: body, MultiValueQueryStringParameters: values,
+		HTTPMethod: method, Path: path, Body: body, MultiValueQueryStringParameters: expect.Get(url.ParseQuery(query))(f),
 		MultiValueHeaders: map[string][]string{
 			"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
 			"X-Broker-API-Version": {"2.17"},
@@ -186,20 +181,16 @@ func (f *together) call(method, path, query, body string, status int) map[string
 func (f *together) page(instance string) (look func() events.APIGatewayProxyResponse) {
 	f.Helper()
 	k := lifecycle.Key{Platform: "default", Instance: instance}
-	link, err := f.keys.Link(f.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: time.Now().Add(time.Minute)})
-	expect.OK(f, err)
+	until := time.Now().Add(time.Minute)
+	link := expect.Get(f.keys.Link(f.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: until}))(f)
 	browse := func(method, path, body string, cookie ...string) events.APIGatewayProxyResponse {
 		f.Helper()
 		at, query, _ := strings.Cut(path, "?")
-		values, err := url.ParseQuery(query)
-		expect.OK(f, err)
-		response, err := f.api(f.Context(), events.APIGatewayProxyRequest{
-			HTTPMethod: method, Path: at, Body: body, MultiValueQueryStringParameters: values,
+		return expect.Get(f.api(f.Context(), events.APIGatewayProxyRequest{
+			HTTPMethod: method, Path: at, Body: body, MultiValueQueryStringParameters: expect.Get(url.ParseQuery(query))(f),
 			MultiValueHeaders: map[string][]string{"Content-Type": {"application/x-www-form-urlencoded"}, "Cookie": cookie},
 			RequestContext:    events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + at},
-		})
-		expect.OK(f, err)
-		return response
+		}))(f)
 	}
 	entered := browse("POST", "/dashboard/enter", url.Values{"link": {link}}.Encode())
 	if len(entered.MultiValueHeaders["Set-Cookie"]) != 1 {
@@ -218,11 +209,7 @@ func (f *together) facts(instance string, want ...string) {
 		f.Errorf("the first look: %d %s", first.StatusCode, first.Body)
 	}
 	invoked, second := f.here.invoked, look()
-	for _, text := range append(want, "As of") {
-		if !strings.Contains(second.Body, text) {
-			f.Errorf("the page lacks %q: %d %s", text, second.StatusCode, second.Body)
-		}
-	}
+	expect.Says(f, fmt.Sprintf("the page, answered %d", second.StatusCode), second.Body, append(want, "As of")...)
 	expect.Same(f, "calls after a second look within a minute", invoked, f.here.invoked)
 }
 
@@ -253,12 +240,10 @@ func TestFunctionsTogether(t *testing.T) { newTogether(t, emulator.Config(t)).li
 func (f *together) live() {
 	f.Helper()
 	t, call, drive := f.TB, f.call, f.drive
-	service, plan := planOf(t, call("GET", "/v2/catalog", "", "", 200), "async")
+	service, plan := f.plan("demo", "async")
 	const path = "/v2/service_instances/a%2Fb"
 	ids := "service_id=" + service + "&plan_id=" + plan
-	created := call("PUT", path, "accepts_incomplete=true",
-		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service,
-			plan), 202)
+	created := call("PUT", path, "accepts_incomplete=true", order(service, plan, `,"parameters":{"a":1}`), 202)
 	if p := call("GET", path+"/last_operation", "", "", 200); p["state"] != "in progress" {
 		t.Errorf("state %v", p)
 	}
@@ -268,7 +253,7 @@ func (f *together) live() {
 	}
 	f.facts("a/b", "Demo", "nowhere", "16 kB")
 	// A bind is synchronous: the API calls the provisioner and waits.
-	bound := call("PUT", path+"/service_bindings/b", "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	bound := call("PUT", path+"/service_bindings/b", "", binding(service, plan), 201)
 	if bound["credentials"] == nil {
 		t.Errorf("no credentials")
 	}
@@ -285,18 +270,16 @@ func (f *together) live() {
 // Operators see of one life that each operation began and ended once, and no text of a user.
 func TestWhatIsCounted(t *testing.T) {
 	f := newTogether(t, emulator.Config(t))
-	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
+	service, plan := f.plan("demo", "async")
 	const path = "/v2/service_instances/canary-5d"
 	put := func(parameters string) string {
-		return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"canary-5d","space_guid":"s","parameters":%s}`,
-			service, plan,
-			parameters)
+		return strings.Replace(order(service, plan, `,"parameters":`+parameters), `"o"`, `"canary-5d"`, 1)
 	}
 	f.counts.Reset()
 	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202)
 	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202) // the same one
 	f.drive()
-	f.call("PUT", path+"/service_bindings/b", "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	f.call("PUT", path+"/service_bindings/b", "", binding(service, plan), 201)
 	f.call("DELETE", path, "accepts_incomplete=true&service_id="+service+"&plan_id="+plan, "", 202)
 	f.drive()
 	f.call("PUT", "/v2/service_instances/other", "accepts_incomplete=true", put(`{"fail":true}`), 202)
@@ -311,9 +294,12 @@ func TestWhatIsCounted(t *testing.T) {
 		}
 		for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue} {
 			if n, ok := m[name].(float64); ok {
-				key := strings.TrimSpace(fmt.Sprint(name, " ",
-					strings.TrimSpace(text(m["Kind"])+" "+text(m["Result"])), text(m["Class"])))
-				got[key] += int(n)
+				for _, dimension := range []string{"Kind", "Result", "Class"} {
+					if of, ok := m[dimension].(string); ok {
+						name += " " + of
+					}
+				}
+				got[name] += int(n)
 			}
 		}
 	}
@@ -323,27 +309,14 @@ func TestWhatIsCounted(t *testing.T) {
 		"Settled deprovision succeeded": 1,
 		"Answered 2xx":                  5, "Answered 4xx": 1, // and nothing of a sweep that found nothing
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if strings.Contains(f.counts.String(), "canary") {
-		t.Errorf("a user's text is measured:\n%s", f.counts.String())
-	}
+	expect.Same(t, "counts", want, got)
+	expect.Never(t, "what is measured, a user's text", f.counts.String(), "canary")
 }
 
-func text(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
-func planOf(t testing.TB, catalog map[string]any, name string) (service, plan string) {
-	t.Helper()
-	return planIn(t, catalog, "demo", name)
-}
-
-func planIn(t testing.TB, catalog map[string]any, offering, name string) (service, plan string) {
-	t.Helper()
-	services, _ := catalog["services"].([]any)
+// plan is an offered plan.
+func (f *together) plan(offering, name string) (service, plan string) {
+	f.Helper()
+	services, _ := f.call("GET", "/v2/catalog", "", "", 200)["services"].([]any)
 	for _, s := range services {
 		s, _ := s.(map[string]any)
 		plans, _ := s["plans"].([]any)
@@ -353,7 +326,7 @@ func planIn(t testing.TB, catalog map[string]any, offering, name string) (servic
 			}
 		}
 	}
-	t.Fatalf("%s has no plan %s", offering, name)
+	f.Fatalf("%s has no plan %s", offering, name)
 	return "", ""
 }
 
@@ -365,10 +338,10 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 		app.EnvProviders: app.ProviderDemo, app.EnvStack: "s", app.EnvBroker: "b",
 	}
 	starts := map[string]func(deployed.Parts) error{
-		"API":         func(p deployed.Parts) error { _, err := api.New(t.Context(), p); return err },
-		"Provisioner": func(p deployed.Parts) error { _, err := provisioner.NewSteps(p); return err },
-		"Calls":       func(p deployed.Parts) error { _, err := provisioner.NewCalls(p); return err },
-		"Reaper":      func(p deployed.Parts) error { _, err := sweeper.New(t.Context(), p); return err },
+		"API":         func(p deployed.Parts) error { return expect.Err(api.New(t.Context(), p)) },
+		"Provisioner": func(p deployed.Parts) error { return expect.Err(provisioner.NewSteps(p)) },
+		"Calls":       func(p deployed.Parts) error { return expect.Err(provisioner.NewCalls(p)) },
+		"Reaper":      func(p deployed.Parts) error { return expect.Err(sweeper.New(t.Context(), p)) },
 	}
 	cases := map[string]struct{ function, name, value string }{
 		"APITable":        {"API", app.EnvTable, ""},
@@ -392,21 +365,15 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := starts[tc.function](deployed.Parts{Log: quiet(), Offered: demoOffered, Getenv: func(n string) string {
-				if n == tc.name {
-					return tc.value
-				}
-				return whole[n]
-			}})
-			if err == nil || !strings.Contains(err.Error(), tc.name) {
-				t.Errorf("%v", err)
-			}
+			offered := func() (*catalog.Catalog, error) { return testkit.Demo(), nil }
+			err := starts[tc.function](deployed.Parts{Log: slog.New(slog.DiscardHandler), Offered: offered,
+				Getenv: func(n string) string {
+					if n == tc.name {
+						return tc.value
+					}
+					return whole[n]
+				}})
+			expect.Says(t, "the error", fmt.Sprint(err), tc.name)
 		})
 	}
 }
-
-// demoOffered is in place of the catalog that is deployed beside a function.
-func demoOffered() (*catalog.Catalog, error) { return testkit.Demo(), nil }
-
-// allOffered is the same with all that ships.
-func allOffered() (*catalog.Catalog, error) { return offeringfiles.Load("") }

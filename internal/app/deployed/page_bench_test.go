@@ -31,9 +31,8 @@ func BenchmarkPage(b *testing.B) {
 			cfg := emulator.Config(b)
 			cfg.HTTPClient = far{cfg.HTTPClient, by}
 			f := newTogether(b, cfg)
-			service, plan := planOf(b, f.call("GET", "/v2/catalog", "", "", 200), "sync")
-			f.call("PUT", "/v2/service_instances/i", "", fmt.Sprintf(
-				`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan), 201)
+			service, plan := f.plan("demo", "sync")
+			f.call("PUT", "/v2/service_instances/i", "", order(service, plan, ""), 201)
 			look := f.page("i")
 			look()
 			var page, poll time.Duration

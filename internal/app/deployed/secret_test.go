@@ -2,9 +2,8 @@ package deployed
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,15 +21,12 @@ import (
 // is refused.
 func TestPlatformsOfAStack(t *testing.T) {
 	client := secretsmanager.NewFromConfig(emulator.Config(t))
-	made, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"broker","password":"first"}`),
-	})
-	expect.OK(t, err)
+	made := expect.Get(client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"broker","password":"first"}`)}))(t)
 	secret := Secret{client, *made.ARN}
 	clock := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	known, err := platforms.NewKept(t.Context(), secret.Registry, func() time.Time { return clock },
-		slog.New(slog.NewTextHandler(io.Discard, nil)))
-	expect.OK(t, err)
+	known := expect.Get(platforms.NewKept(t.Context(), secret.Registry, func() time.Time { return clock },
+		slog.New(slog.DiscardHandler)))(t)
 	lets := func(password string, want bool) {
 		t.Helper()
 		if _, ok := known.Authenticate("broker", password); ok != want {
@@ -53,13 +49,11 @@ func TestPlatformsOfAStack(t *testing.T) {
 	lets("first", false)
 	lets("second", true)
 
-	err = secret.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+	err := secret.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		return r.Add(platforms.Platform{Name: "broker", Credential: platforms.Credential{Username: "broker", Password: "x"}},
 			"p-1", clock)
 	})
-	if err == nil || !strings.Contains(err.Error(), "choose another name") {
-		t.Errorf("a platform of the default one's user name: %v", err)
-	}
+	expect.Says(t, "a platform of the default one's user name", fmt.Sprint(err), "choose another name")
 	err = secret.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		expect.OK(t, secret.Change(context.WithoutCancel(t.Context()), rotate("third")))
 		return r.Rotate(platforms.Default, "lost", clock, 0)

@@ -1,9 +1,9 @@
 package deployed_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -26,11 +26,8 @@ import (
 // secretOf is a server's secret as RDS writes it.
 func secretOf(t *testing.T, a hosted.Access) *string {
 	t.Helper()
-	raw, err := json.Marshal(map[string]any{"engine": "postgres", "host": a.Host, "port": a.Port, "username": a.User,
-		"password": a.Password,
-		"dbname":   a.Database, "ca": a.CA, "sslmode": a.TLS})
-	expect.OK(t, err)
-	return aws.String(string(raw))
+	return aws.String(string(expect.Get(json.Marshal(map[string]any{"engine": "postgres", "host": a.Host, "port": a.Port,
+		"username": a.User, "password": a.Password, "dbname": a.Database, "ca": a.CA, "sslmode": a.TLS}))(t)))
 }
 
 // The functions together, over a server that only the one inside a VPC talks to: it
@@ -41,21 +38,18 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	access := server.Access()
 	cfg := emulator.Config(t)
 	client := secretsmanager.NewFromConfig(cfg)
-	secret, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String(emulator.Name("server")), SecretString: secretOf(t, access),
-	})
-	expect.OK(t, err)
+	secret := expect.Get(client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("server")), SecretString: secretOf(t, access)}))(t)
 	f := newTogether(t, cfg, map[string]string{
 		app.EnvProviders: app.ProviderPostgres, app.EnvInVPC: app.ProviderPostgres, app.EnvCalls: callsARN,
 		providers.Servers()[app.ProviderPostgres].EnvSecrets(): "default=" + *secret.ARN,
 	})
-	service, plan := planIn(t, f.call("GET", "/v2/catalog", "", "", 200), "postgres", "small")
+	service, plan := f.plan("postgres", "small")
 	ids := "accepts_incomplete=true&service_id=" + service + "&plan_id=" + plan
 	const path = "/v2/service_instances/i"
-	f.call("PUT", path, "accepts_incomplete=true",
-		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan), 202)
+	f.call("PUT", path, "accepts_incomplete=true", order(service, plan, ""), 202)
 	f.drive()
-	bound := f.call("PUT", path+"/service_bindings/b", "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	bound := f.call("PUT", path+"/service_bindings/b", "", binding(service, plan), 201)
 	credentials, _ := bound["credentials"].(map[string]any)
 	uri, _ := credentials["uri"].(string)
 	if _, code := pgtest.Login(t, uri); code != "" {
@@ -66,8 +60,7 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	rotated.Password = access.Password + "rotated"
 	server.Exec("", "ALTER ROLE "+access.User+" PASSWORD '"+rotated.Password+"'")
 	expect.Get(client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
-		SecretId: secret.ARN, SecretString: secretOf(t, rotated),
-	}))(t)
+		SecretId: secret.ARN, SecretString: secretOf(t, rotated)}))(t)
 
 	called := f.here.called
 	f.call("DELETE", path, ids, "", 202)
@@ -82,9 +75,7 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	if !strings.Contains(server.Log(), `password authentication failed for user "`+access.User) || f.here.called == called {
 		t.Error("nobody has met the old password: the test proves nothing")
 	}
-	if _, err := f.sweep(t.Context()); err != nil {
-		t.Error(err)
-	}
+	expect.Get(f.sweep(t.Context()))(t)
 }
 
 // The same functions, with the demo's calls made by the one inside a VPC, which the
@@ -111,10 +102,9 @@ func TestCallsEndBeforeTheirLease(t *testing.T) {
 
 // In its usual role the provisioner serves steps, inside a VPC calls alone.
 func TestProvisionerOrCalls(t *testing.T) {
-	p := deployed.Parts{Log: quiet(), Getenv: func(name string) string {
+	p := deployed.Parts{Log: slog.New(slog.DiscardHandler), Getenv: func(name string) string {
 		return map[string]string{app.EnvInVPC: "demo", app.EnvProviders: "demo", app.EnvTable: "t", app.EnvKey: "k"}[name]
 	}}
-	if _, err := provisioner.New(context.Background(), p); err == nil || !strings.Contains(err.Error(), app.EnvCalls) {
-		t.Errorf("a provisioner that does not know the function inside starts: %v", err)
-	}
+	err := expect.Err(provisioner.New(t.Context(), p))
+	expect.Says(t, "a provisioner that does not know the function inside", fmt.Sprint(err), app.EnvCalls)
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/emulator"
@@ -41,13 +40,14 @@ type usage struct {
 	KeyCalls, ThingCalls int
 	// Metrics are those that were written, each with its dimensions.
 	Metrics int
-	// Others are calls that nobody here can count, such as those that make the
-	// table for a test.
+	// Others are calls that nobody here can count, such as those that make the table for a test.
 	Others []string `json:",omitempty"`
+
+	calls map[string]int // of DynamoDB and KMS, by their actions
 }
 
-// A meter counts at the wire. It knows what each write makes of an item, which
-// DynamoDB bills by the larger of before and after.
+// A meter counts at the wire. It knows what each write makes of an item, which DynamoDB bills by the larger of before and
+// after.
 type meter struct {
 	next aws.HTTPClient
 
@@ -60,6 +60,14 @@ type meter struct {
 type item struct {
 	bytes int
 	due   string // its place in the index; empty for none
+}
+
+// newMeter counts the calls of a configuration.
+func newMeter(cfg *aws.Config) *meter {
+	m := &meter{next: cfg.HTTPClient, items: map[string]item{}}
+	m.taken()
+	cfg.HTTPClient = m
+	return m
 }
 
 func (m *meter) Do(r *http.Request) (*http.Response, error) {
@@ -86,6 +94,9 @@ func (m *meter) count(target string, body []byte, done bool) {
 		RequestItems   map[string]struct{ Keys []map[string]map[string]any }
 	}
 	_ = json.Unmarshal(body, &in) // of other services it has none of these
+	if strings.HasPrefix(service, "DynamoDB") || strings.HasPrefix(service, "TrentService") {
+		m.used.calls[action]++
+	}
 	switch {
 	case strings.HasPrefix(service, "TrentService"):
 		m.used.KeyCalls++
@@ -183,7 +194,7 @@ func (m *meter) taken() usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := m.used
-	m.used = usage{}
+	m.used = usage{calls: map[string]int{}}
 	return out
 }
 
@@ -192,10 +203,9 @@ func (m *meter) taken() usage {
 func TestUsage(t *testing.T) {
 	const file = "testdata/usage.json"
 	cfg := emulator.Config(t)
-	m := &meter{next: cfg.HTTPClient, items: map[string]item{}}
-	cfg.HTTPClient = m
+	m := newMeter(&cfg)
 	f := newTogether(t, cfg)
-	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
+	service, plan := f.plan("demo", "async")
 	sweep := func() { expect.Get(f.sweep(t.Context()))(t) }
 	got := map[string]usage{}
 	m.taken()
@@ -207,17 +217,12 @@ func TestUsage(t *testing.T) {
 	idle.Metrics = f.written()
 	got["sweep"] = idle
 	got["life"] = f.life(m, service, plan)
-	raw, err := json.MarshalIndent(got, "", "  ")
-	expect.OK(t, err)
+	raw := append(expect.Get(json.MarshalIndent(got, "", "  "))(t), '\n')
 	if *update {
-		expect.OK(t, os.WriteFile(file, append(raw, '\n'), 0o644))
+		expect.OK(t, os.WriteFile(file, raw, 0o644))
 	}
-	want, err := os.ReadFile(file)
-	expect.OK(t, err)
-	if d := cmp.Diff(string(want), string(raw)+"\n"); d != "" {
-		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file,
-			d)
-	}
+	expect.Same(t, file+" is of another time: run this test with -update, and then ./infra with -update",
+		string(expect.Get(os.ReadFile(file))(t)), string(raw))
 }
 
 // written counts the metrics that the functions wrote.
@@ -233,9 +238,7 @@ func (f *together) written() int {
 				}
 			} `json:"_aws"`
 		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			f.Fatalf("line %q: %v", line, err)
-		}
+		expect.OK(f, json.Unmarshal([]byte(line), &m), line)
 		for _, d := range m.AWS.CloudWatchMetrics {
 			for _, each := range d.Metrics {
 				all[fmt.Sprint(each.Name, d.Dimensions)] = true
@@ -260,13 +263,13 @@ func (f *together) life(m *meter, service, plan string) usage {
 		}
 		return out
 	}
-	const path, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
+	const path, bound = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
 	ids := "accepts_incomplete=true&service_id=" + service + "&plan_id=" + plan
-	const told = `"context":{"platform":"cloudfoundry","organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d",` +
-		`"organization_name":"org",` +
-		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00","space_name":"space","instance_name":"my-instance"}`
-	order := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d",`+
-		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00","parameters":{"a":1},`+told+`}`, service, plan)
+	const place = `"organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d",` +
+		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00",`
+	const told = `"context":{"platform":"cloudfoundry",` + place +
+		`"organization_name":"org","space_name":"space","instance_name":"my-instance"}`
+	order := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,`+place+`"parameters":{"a":1},`+told+`}`, service, plan)
 	settle := func(path string) {
 		f.Helper()
 		call("GET", path+"/last_operation", "", "", 200)
@@ -278,8 +281,8 @@ func (f *together) life(m *meter, service, plan string) usage {
 	}
 	call("PUT", path, "accepts_incomplete=true", order, 202)
 	settle(path)
-	call("PUT", binding, "accepts_incomplete=true", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,`+told+`}`, service, plan), 201)
-	call("DELETE", binding, ids, "", 200)
+	call("PUT", bound, "accepts_incomplete=true", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,`+told+`}`, service, plan), 201)
+	call("DELETE", bound, ids, "", 200)
 	call("DELETE", path, ids, "", 202)
 	settle(path)
 	counted := m.taken()
