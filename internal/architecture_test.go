@@ -3,9 +3,7 @@ package internal_test
 import (
 	"go/ast"
 	"go/parser"
-	"go/token"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,14 +20,9 @@ var (
 // The page for contributors names files that exist, what these declare, and each package
 // of each floor.
 func TestArchitecturePageIsTrue(t *testing.T) {
-	raw, err := os.ReadFile("../docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(raw)
-	declarations := 0
+	page, declarations := read(t, "../docs/architecture.md"), 0
 	for _, m := range pathed.FindAllStringSubmatch(page, -1) {
-		path := filepath.Join("..", filepath.FromSlash(m[1]))
+		path := "../" + m[1]
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("the page names %s: %v", m[1], err)
 			continue
@@ -45,14 +38,10 @@ func TestArchitecturePageIsTrue(t *testing.T) {
 		t.Errorf("only %d declarations are named", declarations)
 	}
 	for _, floor := range floors {
-		entries, err := os.ReadDir(floor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if e.IsDir() && e.Name() != "testdata" &&
-				!strings.Contains(page, "`"+e.Name()+"`") && !strings.Contains(page, "`internal/"+floor+"/"+e.Name()+"`") {
-				t.Errorf("the page does not name the package internal/%s/%s", floor, e.Name())
+		for _, name := range folders(t, floor) {
+			if name != "testdata" && !strings.Contains(page, "`"+name+"`") &&
+				!strings.Contains(page, "`internal/"+floor+"/"+name+"`") {
+				t.Errorf("the page does not name the package internal/%s/%s", floor, name)
 			}
 		}
 	}
@@ -61,14 +50,9 @@ func TestArchitecturePageIsTrue(t *testing.T) {
 // declares reports whether a Go file has a declaration of that name outside functions.
 func declares(t *testing.T, path, name string) bool {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
 	named := func(id *ast.Ident) bool { return id.Name == name }
-	return slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {
-		fn, ok := d.(*ast.FuncDecl)
-		if ok {
+	return slices.ContainsFunc(parsed(t, path, parser.SkipObjectResolution).Decls, func(d ast.Decl) bool {
+		if fn, ok := d.(*ast.FuncDecl); ok {
 			return named(fn.Name)
 		}
 		return slices.ContainsFunc(d.(*ast.GenDecl).Specs, func(s ast.Spec) bool {

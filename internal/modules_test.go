@@ -1,34 +1,21 @@
 package internal_test
 
 import (
-	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // modules are the folders of all Go modules from the root of the repository, the root's
 // own first.
 func modules(t *testing.T) (found []string) {
 	t.Helper()
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
-			return filepath.SkipDir
-		case d.Name() == "go.mod":
-			dir, err := filepath.Rel("..", filepath.Dir(path))
-			found = append(found, filepath.ToSlash(dir))
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range files(t, "..", "go.mod") {
+		found = append(found, path.Dir(file))
 	}
 	slices.Sort(found)
 	if len(found) < 3 || found[0] != "." {
@@ -37,27 +24,24 @@ func modules(t *testing.T) (found []string) {
 	return found
 }
 
+// printed are the words that a command prints.
+func printed(t *testing.T, command ...string) []string {
+	t.Helper()
+	return strings.Fields(string(expect.Get(exec.Command(command[0], command[1:]...).Output())(t)))
+}
+
 // Make goes through every module that git knows.
 func TestMakeKnowsAllModules(t *testing.T) {
-	raw, err := exec.Command("make", "-s", "--no-print-directory", "-C", "..", "modules").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := strings.Fields(string(raw))
-	if slices.Sort(known); !slices.Equal(known, modules(t)) {
-		t.Errorf("make knows the modules %q, and there are %q", known, modules(t))
-	}
+	known := printed(t, "make", "-s", "--no-print-directory", "-C", "..", "modules")
+	slices.Sort(known)
+	expect.Same(t, "the modules that make knows", modules(t), known)
 }
 
 // required are the versions that a module requires of others.
 func required(t *testing.T, module string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(module), "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	versions := map[string]string{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(read(t, "../"+module+"/go.mod")) {
 		fields := strings.Fields(strings.TrimPrefix(line, "require "))
 		if len(fields) >= 2 && strings.HasPrefix(fields[1], "v") {
 			versions[fields[0]] = fields[1]
@@ -111,13 +95,7 @@ func TestTheRootNeedsNoCDK(t *testing.T) {
 // Who imports the kit to test a broker of another kind builds nothing that only ours
 // needs.
 func TestTheKitNeedsNoCloud(t *testing.T) {
-	deps := func(pattern string) []string {
-		raw, err := exec.Command("go", "list", "-deps", pattern).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Fields(string(raw))
-	}
+	deps := func(pattern string) []string { return printed(t, "go", "list", "-deps", pattern) }
 	clouds := func(packages []string) []string {
 		return slices.DeleteFunc(packages, func(p string) bool {
 			return !strings.HasPrefix(p, "github.com/aws") &&

@@ -1,14 +1,14 @@
 package internal_test
 
 import (
-	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // generated are the reference pages that tests write. Nobody reads one from its first to its
@@ -19,17 +19,9 @@ var generated = []string{"docs/catalog.md", "docs/cli.md", "docs/conformance.md"
 func pagesOf(t *testing.T) (pages map[string]string) {
 	t.Helper()
 	pages = map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
-		found, err := filepath.Glob("../" + pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range found {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pages[filepath.ToSlash(strings.TrimPrefix(name, ".."+string(filepath.Separator)))] = string(text)
+	for _, name := range files(t, "..", ".md") {
+		if slices.Contains([]string{".", "docs", "docs/decisions"}, path.Dir(name)) {
+			pages[name] = read(t, "../"+name)
 		}
 	}
 	if len(pages) < 20 {
@@ -51,17 +43,13 @@ func TestPagesAreShort(t *testing.T) {
 			docs += len(strings.Fields(text))
 		}
 	}
-	for _, counted := range []struct {
-		what        string
-		words, most int
-	}{
-		{"README.md", len(strings.Fields(pages["README.md"])), mostReadme},
-		{"docs/glossary.md", len(strings.Fields(pages["docs/glossary.md"])), mostGlossary},
-		{"docs, without what is generated,", docs, mostDocs},
+	for what, words := range map[string][2]int{
+		"README.md":                        {len(strings.Fields(pages["README.md"])), mostReadme},
+		"docs/glossary.md":                 {len(strings.Fields(pages["docs/glossary.md"])), mostGlossary},
+		"docs, without what is generated,": {docs, mostDocs},
 	} {
-		t.Logf("%s: %d words of %d", counted.what, counted.words, counted.most)
-		if counted.words > counted.most {
-			t.Errorf("%s has %d words, and may have %d: cut what no reader needs", counted.what, counted.words, counted.most)
+		if t.Logf("%s: %d words of %d", what, words[0], words[1]); words[0] > words[1] {
+			t.Errorf("%s has %d words, and may have %d: cut what no reader needs", what, words[0], words[1])
 		}
 	}
 }
@@ -135,7 +123,7 @@ func leads(pages map[string]string, from, to string) bool {
 	if file != "" {
 		name = path.Join(path.Dir(from), file)
 	}
-	if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(name))); err != nil {
+	if _, err := os.Stat("../" + name); err != nil {
 		return false
 	}
 	return anchor == "" || slices.Contains(anchors(pages[name]), anchor)
@@ -156,24 +144,13 @@ func TestLinksResolve(t *testing.T) {
 			}
 		}
 	}
-	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
-			if d != nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." {
-				return fs.SkipDir
-			}
-			return err
-		}
-		text, err := os.ReadFile(file)
-		for _, to := range named.FindAllString(string(text), -1) {
+	for _, file := range files(t, "..", ".go") {
+		for _, to := range named.FindAllString(read(t, "../"+file), -1) {
 			followed++
 			if !leads(pages, "README.md", to) {
 				t.Errorf("%s names %s, which is not there", file, to)
 			}
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if followed < 300 {
 		t.Errorf("only %d links were found", followed)
@@ -194,15 +171,11 @@ func targets(page string) (names []string) {
 
 // Every target of make that a page names is in the Makefile.
 func TestPagesNameTargetsOfMake(t *testing.T) {
-	makefile, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
+	makefile, found := read(t, "../Makefile"), 0
 	for name, text := range pagesOf(t) {
 		for _, target := range targets(text) {
 			found++
-			if !regexp.MustCompile(`(?m)^` + target + `:`).Match(makefile) {
+			if !regexp.MustCompile(`(?m)^` + target + `:`).MatchString(makefile) {
 				t.Errorf("%s names make %s, which the Makefile does not have", name, target)
 			}
 		}
@@ -218,16 +191,10 @@ func TestMessagesOfThePageAreWritten(t *testing.T) {
 	_, table, _ := strings.Cut(page, "| the line says |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var code strings.Builder
-	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
-			return err
+	for _, file := range files(t, ".", ".go") {
+		if !strings.HasSuffix(file, "_test.go") {
+			code.WriteString(read(t, file))
 		}
-		text, err := os.ReadFile(file)
-		code.Write(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	found := 0
 	for row := range strings.Lines(table) {
@@ -251,14 +218,10 @@ func TestBrokenLinksAreSeen(t *testing.T) {
 		"aws.md": true, "aws.md#whats-left": true, "#on-aws": true, "../infra/main.go": true,
 		"aws.md#no-heading": false, "aws.md#left": false, "nowhere.md": false, "../infra/nothing.go": false,
 	} {
-		if leads(pages, "docs/aws.md", to) != want {
-			t.Errorf("that a link to %s leads somewhere is not %v", to, want)
-		}
+		expect.Same(t, "a link to "+to+" leads somewhere", want, leads(pages, "docs/aws.md", to))
 	}
 	page := "`make run` and `make functions`\n```sh\nmake localstack-up localstack-deploy\nmake deploy CONTEXT=x\n" +
 		"```\nmake sure\n"
 	want := []string{"run", "functions", "localstack-up", "localstack-deploy", "deploy"}
-	if got := targets(page); !slices.Equal(got, want) {
-		t.Errorf("targets are found in %q, not %q", got, want)
-	}
+	expect.Same(t, "the targets that are found", want, targets(page))
 }

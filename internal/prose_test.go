@@ -1,8 +1,6 @@
 package internal_test
 
 import (
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,23 +12,12 @@ var hides = regexp.MustCompile(`(?m)^[ \t]*// (What|Whoever|Whatever|Those|Nobod
 
 // A comment begins with its subject: a reader who has to guess it reads the code instead.
 func TestCommentsBeginWithTheirSubject(t *testing.T) {
-	out, err := exec.Command("git", "-C", "..", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.go").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := strings.Split(strings.Trim(string(out), "\x00"), "\x00")
+	names := files(t, "..", ".go")
 	if len(names) < 100 {
-		t.Fatalf("git lists %d files of Go", len(names))
+		t.Fatalf("there are %d files of Go", len(names))
 	}
 	for _, name := range names {
-		text, err := os.ReadFile("../" + name)
-		if os.IsNotExist(err) {
-			continue // deleted, and not yet committed
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(string(text), "\n")
+		lines := strings.Split(read(t, "../"+name), "\n")
 		for i, line := range lines {
 			continues := i > 0 && strings.HasPrefix(strings.TrimSpace(lines[i-1]), "//")
 			if !continues && hides.MatchString(line) {

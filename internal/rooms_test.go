@@ -5,12 +5,16 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 const module = "github.com/longshore/longshore/"
@@ -65,64 +69,87 @@ func floorOf(pkg string) int {
 	return slices.Index(floors, name)
 }
 
-// a room is a package's product files.
+// files are the files below a folder whose names end so, by their paths from there, without what is hidden or installed.
+func files(t *testing.T, root, suffix string) (paths []string) {
+	t.Helper()
+	expect.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !d.IsDir() && strings.HasSuffix(path, suffix):
+			rel, err := filepath.Rel(root, path)
+			paths = append(paths, filepath.ToSlash(rel))
+			return err
+		}
+		return nil
+	}))
+	return paths
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	return string(expect.Get(os.ReadFile(filepath.FromSlash(path)))(t))
+}
+
+func parsed(t *testing.T, path string, mode parser.Mode) *ast.File {
+	t.Helper()
+	return expect.Get(parser.ParseFile(token.NewFileSet(), filepath.FromSlash(path), nil, mode))(t)
+}
+
+// A room is a package's product files.
 type room struct {
 	path    string
+	files   []string
 	imports []string
 	docs    int
 }
 
+var known []room // in the order of their paths, once they are read
+
 func rooms(t *testing.T) []room {
 	t.Helper()
+	if known != nil {
+		return known
+	}
 	found := map[string]*room{}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != "..":
-			return filepath.SkipDir
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules"):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
-			return nil
+	for _, file := range files(t, "..", ".go") {
+		if strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata/") {
+			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
-		if err != nil {
-			return err
+		dir := path.Dir(file)
+		if found[dir] == nil {
+			found[dir] = &room{path: dir}
 		}
-		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), ".."+string(filepath.Separator)))
-		r := found[dir]
-		if r == nil {
-			r = &room{path: dir}
-			found[dir] = r
-		}
-		if hasDoc(f) {
+		r, f := found[dir], parsed(t, "../"+file, parser.ImportsOnly|parser.ParseComments)
+		r.files = append(r.files, "../"+file)
+		if strings.TrimSpace(f.Doc.Text()) != "" {
 			r.docs++
 		}
 		for _, spec := range f.Imports {
-			name, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			r.imports = append(r.imports, strings.TrimPrefix(name, module))
+			r.imports = append(r.imports, strings.TrimPrefix(expect.Get(strconv.Unquote(spec.Path.Value))(t), module))
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("reading the tree: %v", err)
 	}
-	var out []room
-	for _, r := range found {
-		out = append(out, *r)
+	for _, dir := range slices.Sorted(maps.Keys(found)) {
+		known = append(known, *found[dir])
 	}
-	slices.SortFunc(out, func(a, b room) int { return strings.Compare(a.path, b.path) })
-	if len(out) < 60 {
-		t.Fatalf("found %d packages: the test proves nothing", len(out))
+	if len(known) < 60 {
+		t.Fatalf("found %d packages: the test proves nothing", len(known))
 	}
-	return out
+	return known
 }
 
-func hasDoc(f *ast.File) bool { return f.Doc != nil && strings.TrimSpace(f.Doc.Text()) != "" }
+// folders are the names of a folder's folders.
+func folders(t *testing.T, of string) (names []string) {
+	t.Helper()
+	for _, e := range expect.Get(os.ReadDir(of))(t) {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
 
 // isSuite reports whether a package is there for tests or measurements alone.
 func isSuite(path string) bool {
@@ -130,21 +157,11 @@ func isSuite(path string) bool {
 }
 
 func TestFloorsImportDownwards(t *testing.T) {
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const most = 12
-	folders := 0
-	for _, e := range entries {
-		if e.IsDir() {
-			if folders++; !slices.Contains(floors, e.Name()) && e.Name() != "test" {
-				t.Errorf("internal/%s is no floor: put its packages on one", e.Name())
-			}
-		}
-	}
-	if folders != len(floors)+1 || folders > most {
-		t.Errorf("there are %d folders for %d floors and the tests; %d are the most", folders, len(floors), most)
+	expect.Same(t, "the folders of internal, each a floor, and the tests", slices.Sorted(slices.Values(append(floors, "test"))),
+		folders(t, "."))
+	if n := len(floors) + 1; n > most {
+		t.Errorf("there are %d floors with the tests; %d are the most", n, most)
 	}
 	for _, r := range rooms(t) {
 		if isSuite(r.path) {
@@ -176,15 +193,7 @@ func TestFloorsImportDownwards(t *testing.T) {
 // VPC.
 func adapters(t *testing.T) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir("provider")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() != "hosted" && e.Name() != "remote" {
-			names = append(names, e.Name())
-		}
-	}
+	names = slices.DeleteFunc(folders(t, "provider"), func(name string) bool { return name == "hosted" || name == "remote" })
 	if len(names) < 5 {
 		t.Fatalf("there are %q: the test proves nothing", names)
 	}
@@ -192,8 +201,9 @@ func adapters(t *testing.T) (names []string) {
 }
 
 func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
+	names := adapters(t)
 	for _, r := range rooms(t) {
-		for _, name := range adapters(t) {
+		for _, name := range names {
 			path := "internal/provider/" + name
 			for _, imported := range r.imports {
 				if !below(imported, path) || below(r.path, path) || isSuite(r.path) {
@@ -232,35 +242,25 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 // A provider is known to its own folder and to the wiring. Its name stands nowhere else:
 // what programs know of it is in its row, and what it is given on AWS in one of infra.
 func TestProvidersAreNamedByTheWiringAlone(t *testing.T) {
-	found := map[string]int{}
+	found, names := map[string]int{}, adapters(t)
 	for _, r := range rooms(t) {
 		if below(r.path, "internal/provider") || r.path == "offerings" || isSuite(r.path) {
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(r.path), "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range files {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			for _, name := range adapters(t) {
-				if !strings.Contains(string(text), strconv.Quote(name)) {
+		for _, file := range r.files {
+			text := read(t, file)
+			for _, name := range names {
+				if !strings.Contains(text, strconv.Quote(name)) {
 					continue
 				}
 				if found[name]++; !below(r.path, "internal/app") {
 					t.Errorf("%s names the provider %q: say it in its rows, below internal/app and in infra/providers.go",
-						path, name)
+						file, name)
 				}
 			}
 		}
 	}
-	for _, name := range adapters(t) {
+	for _, name := range names {
 		if found[name] == 0 {
 			t.Errorf("nothing names %q: the test proves nothing", name)
 		}
@@ -294,14 +294,13 @@ func TestFunctionsLinkWhatTheyRun(t *testing.T) {
 	oneMachine := []string{"internal/app/embedded", "internal/app/console", "internal/operator", "internal/records/store/bolt",
 		"internal/work/inprocess", "internal/provider/postgres/pgserver", "go.etcd.io/"}
 	drivers := []string{"github.com/jackc/", "github.com/go-sql-driver/", "github.com/valkey-io/", "internal/app/adapters"}
-	services := []string{
+	outside := []string{
 		"internal/provider/cloudformation", "internal/provider/cloudformation/account",
 		"internal/provider/cloudformation/bootstrap", "internal/provider/cloudformation/iampolicy",
-		"internal/provider/cloudformation/plan",
-		"internal/provider/cloudformation/principal", "internal/provider/cloudformation/recent",
+		"internal/provider/cloudformation/plan", "internal/provider/cloudformation/principal",
+		"internal/provider/cloudformation/recent", "internal/provider/demo", "internal/provider/hosted",
+		"internal/provider/hosted/secrets", "internal/provider/remote",
 	}
-	outside := append(slices.Clone(services), "internal/provider/demo", "internal/provider/hosted",
-		"internal/provider/hosted/secrets", "internal/provider/remote")
 	for function, tc := range map[string]struct {
 		reason    string
 		providers []string
@@ -329,9 +328,7 @@ func TestFunctionsLinkWhatTheyRun(t *testing.T) {
 		}
 		slices.Sort(providers)
 		slices.Sort(tc.providers)
-		if !slices.Equal(providers, tc.providers) {
-			t.Errorf("%s links the providers %q, want %q: %s", function, providers, tc.providers, tc.reason)
-		}
+		expect.Same(t, function+" links these providers: "+tc.reason, tc.providers, providers)
 		if _, ok := found["internal/catalog"]; !ok || len(found) < 20 {
 			t.Errorf("%s reaches only %d packages: the test proves nothing", function, len(found))
 		}
@@ -352,27 +349,15 @@ func TestOnlyTheWiringReadsTheClock(t *testing.T) {
 		"internal/provider/demo", "internal/work/inprocess", "internal/records/store/dynamo",
 		"internal/provider/cloudformation/bootstrap"}
 	for _, r := range rooms(t) {
-		dir := r.path
-		if slices.Contains(free, dir) || isSuite(dir) {
+		if slices.Contains(free, r.path) || isSuite(r.path) {
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no files in %q: %v", dir, err)
-		}
-		for _, path := range files {
-			if strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
+		for _, file := range r.files {
+			ast.Inspect(parsed(t, file, 0), func(n ast.Node) bool {
 				if s, ok := n.(*ast.SelectorExpr); ok {
 					if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" &&
 						slices.Contains([]string{"Now", "Sleep", "Since", "Until"}, s.Sel.Name) {
-						t.Errorf("%s uses time.%s: take the time as an input", path, s.Sel.Name)
+						t.Errorf("%s uses time.%s: take the time as an input", file, s.Sel.Name)
 					}
 				}
 				return true
@@ -386,18 +371,9 @@ func TestOnlyTheWiringReadsTheClock(t *testing.T) {
 func TestNothingSkipsVerification(t *testing.T) {
 	seen := 0
 	for _, r := range rooms(t) {
-		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(r.path), "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range files {
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if seen++; !strings.HasSuffix(path, "_test.go") && r.path != "internal/provider/hosted" &&
-				strings.Contains(string(raw), "InsecureSkip"+"Verify") {
-				t.Errorf("%s leaves verification out", path)
+		for _, file := range r.files {
+			if seen++; r.path != "internal/provider/hosted" && strings.Contains(read(t, file), "InsecureSkip"+"Verify") {
+				t.Errorf("%s leaves verification out", file)
 			}
 		}
 	}

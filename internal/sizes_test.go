@@ -3,14 +3,13 @@ package internal_test
 import (
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/sizes"
 )
 
@@ -83,17 +82,11 @@ func TestCommentsAreATenth(t *testing.T) {
 
 func readOutsize(t *testing.T) map[string]excess {
 	t.Helper()
-	raw, err := os.ReadFile(outsize)
-	if err != nil {
-		t.Fatal(err)
-	}
 	listed := map[string]excess{}
-	for line := range strings.Lines(string(raw)) {
+	for line := range strings.Lines(read(t, outsize)) {
 		var path string
 		var e excess
-		if _, err := fmt.Sscan(line, &path, &e.lines, &e.long); err != nil {
-			t.Fatalf("%s: %q: %v", outsize, line, err)
-		}
+		expect.Get(fmt.Sscan(line, &path, &e.lines, &e.long))(t, outsize, line)
 		listed[path] = e
 	}
 	return listed
@@ -108,32 +101,17 @@ func writeOutsize(t *testing.T, listed, found map[string]excess) {
 			fmt.Fprintln(&b, path, min(is.lines, listed[path].lines), min(is.long, listed[path].long))
 		}
 	}
-	if err := os.WriteFile(outsize, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(outsize, []byte(b.String()), 0o644))
 }
 
 // measured are all Go files, by their paths from the root of the repository.
 func measured(t *testing.T) map[string]sizes.File {
 	t.Helper()
 	found := map[string]sizes.File{}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, file := range files(t, "..", ".go") {
+		if !strings.Contains(file, "testdata/") {
+			found[file] = expect.Get(sizes.Measure("../" + file))(t)
 		}
-		if d.IsDir() && path != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" ||
-			d.Name() == "testdata") {
-			return filepath.SkipDir
-		}
-		if d.IsDir() || !strings.HasSuffix(path, ".go") {
-			return nil
-		}
-		f, err := sizes.Measure(path)
-		found[filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))] = f
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if len(found) < 300 {
 		t.Fatalf("only %d files were seen", len(found))
