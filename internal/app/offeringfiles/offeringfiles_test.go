@@ -2,14 +2,13 @@ package offeringfiles_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
@@ -20,14 +19,47 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
+// write writes a file whole.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	return string(expect.Get(os.ReadFile(path))(t))
+}
+
+// edit replaces text of a file.
+func edit(t *testing.T, path, old, text string) {
+	t.Helper()
+	was := read(t, path)
+	expect.Says(t, path, was, old)
+	write(t, path, strings.Replace(was, old, text, 1))
+}
+
+// refused requires that the error is advice.
+func refused(t *testing.T, what string, err error) {
+	t.Helper()
+	if _, ok := errors.AsType[*advice.Error](err); !ok {
+		t.Errorf("%s: want a refusal, got %v", what, err)
+	}
+}
+
+// newAWS is a first AWS service in a folder of its own, by the paths of the folder and of its file of an offering.
+func newAWS(t *testing.T, name string) (dir, path string) {
+	t.Helper()
+	dir = t.TempDir()
+	return dir, expect.Get(offeringfiles.NewAWS(dir, name))(t)
+}
+
 // A first offering works as it is, has ids of its own, and is never written over.
 func TestNew(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"cache", "123"} {
 		expect.Get(offeringfiles.New(dir, name))(t)
 	}
-	c, err := offeringfiles.Load(dir)
-	expect.OK(t, err)
+	c := expect.Get(offeringfiles.Load(dir))(t)
 	found := 0
 	for _, o := range c.Offerings() {
 		if o.Name == "cache" || o.Name == "123" {
@@ -40,28 +72,17 @@ func TestNew(t *testing.T) {
 	expect.Same(t, "of the two, found", 2, found)
 
 	mine := filepath.Join(dir, "cache", compile.OfferingFile)
-	expect.OK(t, os.WriteFile(mine, []byte("mine"), 0o600))
-	var refused *advice.Error
-	if _, err := offeringfiles.New(dir, "cache"); !errors.As(err, &refused) {
-		t.Errorf("want a refusal, got %v", err)
+	write(t, mine, "mine")
+	for _, name := range []string{"cache", "../x", "demo"} { // one that is there, one outside of the folder, one that ships
+		refused(t, name, expect.Err(offeringfiles.New(dir, name)))
 	}
-	if text, err := os.ReadFile(mine); err != nil || string(text) != "mine" {
-		t.Errorf("it was written over: %q %v", text, err)
-	}
-	for _, name := range []string{"../x", "demo"} { // one outside of the folder, one that ships
-		if _, err := offeringfiles.New(dir, name); !errors.As(err, &refused) {
-			t.Errorf("want a refusal of the name %q, got %v", name, err)
-		}
-	}
+	expect.Same(t, "what was there", "mine", read(t, mine))
 }
 
 // A first AWS service works as it is, with nothing to warn of.
 func TestNewAWS(t *testing.T) {
-	dir := t.TempDir()
-	path, err := offeringfiles.NewAWS(dir, "first-log")
-	expect.OK(t, err)
-	c, err := offeringfiles.Validate(dir, func(w advice.Error) { t.Error(w.Error()) })
-	expect.OK(t, err)
+	dir, path := newAWS(t, "first-log")
+	c := expect.Get(offeringfiles.Validate(dir, func(w advice.Error) { t.Error(w.Error()) }))(t)
 	if !slices.ContainsFunc(c.Offerings(), func(o catalog.Offering) bool {
 		return o.Name == "first-log" && o.Provider == "cloudformation"
 	}) {
@@ -69,25 +90,20 @@ func TestNewAWS(t *testing.T) {
 	}
 	expect.OK(t, os.Remove(path))
 	template := filepath.Join(filepath.Dir(path), "template.yaml")
-	expect.OK(t, os.WriteFile(template, []byte("mine"), 0o600))
+	write(t, template, "mine")
 	if _, err := offeringfiles.NewAWS(dir, "first-log"); err == nil {
 		t.Error("a template that was there is no reason to refuse")
 	}
-	if text, err := os.ReadFile(template); err != nil || string(text) != "mine" {
-		t.Errorf("it was written over: %q %v", text, err)
-	}
+	expect.Same(t, "what was there", "mine", read(t, template))
 }
 
 // The folder that an operator names exists and is one.
 func TestLoadWithoutFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	expect.OK(t, os.WriteFile(file, nil, 0o600))
+	write(t, file, "")
 	for _, name := range []string{file, file + "-gone"} {
-		_, err := offeringfiles.Load(name)
-		if err == nil || !strings.Contains(err.Error(), "offerings folder") ||
-			!strings.Contains(err.Error(), "let the broker's user read it") {
-			t.Errorf("%s: want an error that names the folder and a remedy, got %v", name, err)
-		}
+		said := fmt.Sprint(expect.Err(offeringfiles.Load(name)))
+		expect.Says(t, name, said, "offerings folder", "let the broker's user read it")
 	}
 }
 
@@ -95,8 +111,8 @@ func TestLoadWithoutFolder(t *testing.T) {
 // says, and permissions that lack nothing.
 func TestFourFiles(t *testing.T) {
 	var warnings []advice.Error
-	c, err := offeringfiles.Validate("../../../docs/examples", func(w advice.Error) { warnings = append(warnings, w) })
-	expect.OK(t, err)
+	c := expect.Get(offeringfiles.Validate("../../../docs/examples",
+		func(w advice.Error) { warnings = append(warnings, w) }))(t)
 	if len(warnings) != 1 || filepath.Base(warnings[0].File) != "permissions.json" {
 		t.Errorf("beside what CloudFormation may also call, it warns: %v", warnings)
 	}
@@ -104,11 +120,9 @@ func TestFourFiles(t *testing.T) {
 		if o.Name != "app-log" {
 			continue
 		}
-		m, err := plan.Parse(o.Plans[0].Snapshot)
-		expect.OK(t, err)
-		if diff := cmp.Diff([]string{"retention_days"}, m.Accepts); diff != "" || m.Fixed != nil {
-			t.Errorf("its parameters: -want +got\n%s\nfixed %q", diff, m.Fixed)
-		}
+		m := expect.Get(plan.Parse(o.Plans[0].Snapshot))(t)
+		expect.Same(t, "its parameters", []string{"retention_days"}, m.Accepts)
+		expect.Same(t, "those that are fixed", nil, m.Fixed)
 		for _, digest := range []string{m.Template, m.Permissions} {
 			if _, there := c.File(digest); !there {
 				t.Errorf("the compiled catalog does not carry %s", digest)
@@ -121,18 +135,15 @@ func TestFourFiles(t *testing.T) {
 
 // The boundary that the page writes into templates is the one that an account holds.
 func TestDocumentedBoundary(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/cloudformation.md")
-	expect.OK(t, err)
+	page := read(t, "../../../docs/cloudformation.md")
 	scope := plan.ScopeOf("Longshore")
 	stack := scope.Stack(provider.Tags{Platform: "p", Instance: "i", Incarnation: "o"}, "spaceabc")
 	place := plan.Location{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
-	got, err := plan.Fill(regexp.MustCompile("arn:.*:policy/longshore/.*").FindString(string(page)), map[string]string{
+	got := expect.Get(plan.Fill(regexp.MustCompile("arn:.*:policy/longshore/.*").FindString(page), map[string]string{
 		plan.ValuePartition: place.Partition, plan.ValueAccount: place.Account, plan.ValueRegion: place.Region,
 		"Scope": strings.Split(stack, "-")[1],
-	})
-	if want := scope.BoundaryARN(place, "app-log"); err != nil || got != want {
-		t.Errorf("got  %s (%v)\nwant %s", got, err, want)
-	}
+	}))(t)
+	expect.Same(t, "the boundary", scope.BoundaryARN(place, "app-log"), got)
 }
 
 // cfnLint is where `make cfn-lint` installs it.
@@ -147,23 +158,14 @@ func TestLinted(t *testing.T) {
 	if _, err := os.Stat(cfnLint); err != nil {
 		t.Fatalf("no linter of templates: %v: run make cfn-lint", err)
 	}
-	dir := t.TempDir()
-	path, err := offeringfiles.NewAWS(dir, "wrong")
-	expect.OK(t, err)
+	dir, path := newAWS(t, "wrong")
 	template := filepath.Join(filepath.Dir(path), "template.yaml")
-	text, err := os.ReadFile(template)
-	expect.OK(t, err)
-	wrong := strings.NewReplacer("RetentionInDays:", "RetentionInHours:", "{Value: !Ref Log}",
-		"{Value: !GetAtt Log.Am}").Replace(string(text))
-	expect.OK(t, os.WriteFile(template, []byte(wrong), 0o600))
+	edit(t, template, "RetentionInDays:", "RetentionInHours:")
+	edit(t, template, "{Value: !Ref Log}", "{Value: !GetAtt Log.Am}")
 	warn := func(w advice.Error) { t.Error(w.Error()) }
-	if _, err := offeringfiles.Validate(dir, warn); err != nil {
-		t.Fatalf("without the linter: %v", err)
-	}
-	var problems compile.Problems
-	if _, err := offeringfiles.Linted(t.Context(), cfnLint, dir, warn); !errors.As(err, &problems) {
-		t.Fatalf("want problems, got %v", err)
-	}
+	expect.Get(offeringfiles.Validate(dir, warn))(t, "without the linter")
+	_, err := offeringfiles.Linted(t.Context(), cfnLint, dir, warn)
+	problems, _ := errors.AsType[compile.Problems](err)
 	lines := map[string]int{}
 	for _, p := range problems {
 		if p.File != template {
@@ -175,111 +177,70 @@ func TestLinted(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"RetentionInHours": 16, "'Am'": 19}, lines); diff != "" || len(problems) != 2 {
-		t.Errorf("of %v -want +got:\n%s", problems, diff)
+	expect.Same(t, "the lines", map[string]int{"RetentionInHours": 16, "'Am'": 19}, lines)
+	if len(problems) != 2 {
+		t.Errorf("want two problems, got %v", err)
 	}
 }
 
 // A linter that is not there, or that fails, is said.
 func TestWithoutALinter(t *testing.T) {
 	none := func(advice.Error) {}
-	_, err := offeringfiles.Linted(t.Context(), "no-such-linter", "", none)
-	if err == nil || !strings.Contains(err.Error(), "pip install cfn-lint") {
-		t.Errorf("without a linter: %v", err)
+	for program, says := range map[string]string{ // one that fails, and one that says nothing
+		"no-such-linter": "pip install cfn-lint", "false": "does not answer", "true": "does not answer",
+	} {
+		expect.Says(t, program, fmt.Sprint(expect.Err(offeringfiles.Linted(t.Context(), program, "", none))), says)
 	}
-	for _, program := range []string{"false", "true"} { // one that fails, and one that says nothing
-		if _, err := offeringfiles.Linted(t.Context(), program, "", none); err == nil ||
-			!strings.Contains(err.Error(), "does not answer") {
-			t.Errorf("with %s: %v", program, err)
-		}
-	}
-}
-
-// edit replaces text of a file.
-func edit(t *testing.T, path, old, text string) {
-	t.Helper()
-	was, err := os.ReadFile(path)
-	expect.OK(t, err)
-	if !strings.Contains(string(was), old) {
-		t.Fatalf("%s has no %q", path, old)
-	}
-	expect.OK(t, os.WriteFile(path, []byte(strings.Replace(string(was), old, text, 1)), 0o600))
 }
 
 // An operator's offering is locked, cannot change under its version, and is locked again
 // under another one.
 func TestLock(t *testing.T) {
-	dir := t.TempDir()
-	path, err := offeringfiles.NewAWS(dir, "first-log")
-	expect.OK(t, err)
+	dir, path := newAWS(t, "first-log")
 	lock := filepath.Join(filepath.Dir(path), compile.LockFile)
-	if changed, err := offeringfiles.Lock(dir); err != nil || len(changed) != 0 {
-		t.Errorf("a plan without a version is locked: %q %v", changed, err)
+	load := func() error { return expect.Err(offeringfiles.Load(dir)) }
+	locked := func(when string) []string {
+		t.Helper()
+		return expect.Get(offeringfiles.Lock(dir))(t, when)
 	}
+	expect.Same(t, "what is locked without a version", 0, len(locked("without a version")))
 	edit(t, path, "free: false", "free: false\nmaintenance_info: {version: 1.0.0}")
-	if _, err := offeringfiles.Load(dir); err == nil || !strings.Contains(err.Error(), "catalog lock") {
-		t.Errorf("a version without a lock: %v", err)
-	}
+	expect.Says(t, "a version without a lock", fmt.Sprint(load()), "catalog lock")
 	for range 2 {
-		changed, err := offeringfiles.Lock(dir)
-		if err != nil || len(changed) > 0 && changed[0] != lock {
-			t.Fatalf("locked %q: %v", changed, err)
+		if changed := locked("first"); len(changed) > 0 && changed[0] != lock {
+			t.Fatalf("locked %q", changed)
 		}
 	}
-	if _, err := offeringfiles.Load(dir); err != nil {
-		t.Errorf("locked: %v", err)
-	}
+	expect.OK(t, load(), "locked")
 	edit(t, filepath.Join(filepath.Dir(path), "template.yaml"), "Default: 30", "Default: 7")
-	for name, do := range map[string]func() error{
-		"load": func() error { _, err := offeringfiles.Load(dir); return err },
-		"lock": func() error { _, err := offeringfiles.Lock(dir); return err },
-	} {
-		if err := do(); err == nil || !strings.Contains(err.Error(), "raise the version") {
-			t.Errorf("%s: a template that changed under its version: %v", name, err)
-		}
+	for name, err := range map[string]error{"load": load(), "lock": expect.Err(offeringfiles.Lock(dir))} {
+		expect.Says(t, name+" of a template that changed under its version", fmt.Sprint(err), "raise the version")
 	}
 	edit(t, path, "1.0.0", "1.0.1")
-	if changed, err := offeringfiles.Lock(dir); err != nil || len(changed) != 1 {
-		t.Errorf("locked again %q: %v", changed, err)
-	}
-	if _, err := offeringfiles.Load(dir); err != nil {
-		t.Errorf("locked again: %v", err)
-	}
+	expect.Same(t, "what is locked again", 1, len(locked("again")))
+	expect.OK(t, load(), "locked again")
 }
 
 // Permit writes into the permissions what CloudFormation calls, and they are right then.
 func TestPermit(t *testing.T) {
-	dir := t.TempDir()
-	path, err := offeringfiles.NewAWS(dir, "first-log")
-	expect.OK(t, err)
+	dir, path := newAWS(t, "first-log")
 	permissions := filepath.Join(filepath.Dir(path), "permissions.json")
 	edit(t, permissions, `"logs:CreateLogGroup", "logs:DeleteLogGroup", `, "")
-	all, err := offeringfiles.Permit(dir)
-	if err != nil || all[permissions] == nil ||
-		!strings.Contains(strings.Join(all[permissions].Added, " "), "logs:CreateLogGroup") {
-		t.Fatalf("%v: %v", all, err)
+	permitted := expect.Get(offeringfiles.Permit(dir))(t)[permissions]
+	if permitted == nil {
+		t.Fatal("nothing is added")
 	}
-	text, err := os.ReadFile(permissions)
-	if err != nil || string(text) != string(all[permissions].Text) {
-		t.Errorf("it holds %s: %v", text, err)
-	}
+	expect.Says(t, "what is added", strings.Join(permitted.Added, " "), "logs:CreateLogGroup")
+	expect.Same(t, "what the file holds", string(permitted.Text), read(t, permissions))
 	silence := `  - {about: CloudFormation may also call, reason: "the template sets nothing that these are for"}`
 	edit(t, path, "  warnings:\n"+silence+"\n", "")
-	if _, err := offeringfiles.Validate(dir, func(w advice.Error) {
-		if len(all[permissions].Left) == 0 || !strings.Contains(w.What, "may also call") {
+	expect.Get(offeringfiles.Validate(dir, func(w advice.Error) {
+		if len(permitted.Left) == 0 || !strings.Contains(w.What, "may also call") {
 			t.Error(w.Error())
 		}
-	}); err != nil {
-		t.Error(err)
-	}
-	if again, err := offeringfiles.Permit(dir); err != nil || len(again[permissions].Added) != 0 {
-		t.Errorf("a second time: %v %v", again, err)
-	}
-	var refused *advice.Error
-	if _, err := offeringfiles.Permit(filepath.Join(dir, "gone")); !errors.As(err, &refused) {
-		t.Errorf("of no folder: %v", err)
-	}
-	if _, err := offeringfiles.Lock(filepath.Join(dir, "gone")); !errors.As(err, &refused) {
-		t.Errorf("of no folder: %v", err)
-	}
+	}))(t)
+	expect.Same(t, "what is added a second time", 0, len(expect.Get(offeringfiles.Permit(dir))(t)[permissions].Added))
+	gone := filepath.Join(dir, "gone")
+	refused(t, "permissions of no folder", expect.Err(offeringfiles.Permit(gone)))
+	refused(t, "a lock of no folder", expect.Err(offeringfiles.Lock(gone)))
 }

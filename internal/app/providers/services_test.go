@@ -2,6 +2,7 @@ package providers
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/deployed"
@@ -33,15 +33,8 @@ func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 			[]string{app.EnvAWS, `target "a"`, `target "b"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ReadServices(func(name string) string { return c.set[name] })
-			if err == nil {
-				t.Fatal("taken")
-			}
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%v\nlacks %q", err, want)
-				}
-			}
+			err := expect.Err(ReadServices(func(name string) string { return c.set[name] }))
+			expect.Says(t, "the error", fmt.Sprint(err), c.want...)
 		})
 	}
 }
@@ -81,16 +74,10 @@ func TestAStackSaysWhetherItHasAWSServices(t *testing.T) {
 func TestAFunctionHasTheProvider(t *testing.T) {
 	set := map[string]string{app.EnvProviders: app.ProviderCloudFormation, app.EnvStack: "Longshore"}
 	p := deployed.Parts{Getenv: func(name string) string { return set[name] }, Log: slog.New(slog.DiscardHandler)}
-	if _, err := Wired(p); err == nil || !strings.Contains(err.Error(), app.EnvBroker) {
-		t.Errorf("without an identity: %v", err)
-	}
+	expect.Says(t, "without an identity", fmt.Sprint(expect.Err(Wired(p))), app.EnvBroker)
 	set[app.EnvBroker], set[app.EnvAWSTargets] = "b", `{"targets": {"other": {"region": "eu-west-1"}}}`
-	wired, err := Wired(p)
-	expect.OK(t, err)
-	names, err := wired[app.ProviderCloudFormation].Targets(t.Context())
-	if diff := cmp.Diff([]string{"default", "other"}, names); diff != "" || err != nil {
-		t.Errorf("%v, targets -want +got:\n%s", err, diff)
-	}
+	targets := expect.Get(Wired(p))(t)[app.ProviderCloudFormation].Targets
+	expect.Same(t, "targets", []string{"default", "other"}, expect.Get(targets(t.Context()))(t))
 }
 
 // A heard is a way to AWS that ends here: it keeps the requests, and nothing answers.
@@ -110,12 +97,9 @@ func TestListingTakesARoleForListing(t *testing.T) {
 	for _, lists := range []bool{true, false} {
 		h := &heard{}
 		p := deployed.Parts{Getenv: func(name string) string { return set[name] }, Log: slog.New(slog.DiscardHandler),
-			Lists: lists,
-			Config: aws.Config{Region: "eu-central-1", HTTPClient: h,
-				Credentials:      credentials.NewStaticCredentialsProvider("a", "b", ""),
-				RetryMaxAttempts: 1}}
-		wired, err := Wired(p)
-		expect.OK(t, err)
+			Lists: lists, Config: aws.Config{Region: "eu-central-1", HTTPClient: h, RetryMaxAttempts: 1,
+				Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}}
+		wired := expect.Get(Wired(p))(t)
 		if _, _, err := wired[app.ProviderCloudFormation].Inventory.List(t.Context(), `{"target":"another"}`); err == nil {
 			t.Error("nobody was asked, and something was listed")
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/logs"
@@ -65,7 +64,7 @@ func throwing(value any) func() { return func() { panic(value) } }
 // tell its type, where it was thrown, and what the runtime itself complains of.
 func TestPanicsAreToldWithoutTheirValue(t *testing.T) {
 	none := []string{}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		throw func()
 		want  string
 	}{
@@ -74,8 +73,7 @@ func TestPanicsAreToldWithoutTheirValue(t *testing.T) {
 		"Stringer": {throwing(name(canary)), "a logs_test.name"},
 		"Struct":   {throwing(struct{ Password string }{canary}), "a struct { Password string }"},
 		"Runtime":  {func() { _ = none[len(canary)] }, "index out of range"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			err := func() (err error) {
@@ -86,17 +84,9 @@ func TestPanicsAreToldWithoutTheirValue(t *testing.T) {
 				tc.throw()
 				return nil
 			}()
-			if strings.Contains(log.String()+err.Error(), canary) {
-				t.Errorf("the value is told: %v\n%s", err, log.String())
-			}
-			for _, want := range []string{tc.want, "TestPanicsAreToldWithoutTheirValue", "e-1"} {
-				if !strings.Contains(log.String(), want) {
-					t.Errorf("the log lacks %q: %s", want, log.String())
-				}
-			}
-			if !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("the error is %q, want it to say %q", err, tc.want)
-			}
+			expect.Never(t, "the log and the error", log.String()+err.Error(), canary)
+			expect.Says(t, "the log", log.String(), tc.want, "TestPanicsAreToldWithoutTheirValue", "e-1")
+			expect.Says(t, "the error", err.Error(), tc.want)
 		})
 	}
 }

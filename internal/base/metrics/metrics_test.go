@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -20,8 +18,8 @@ func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := metrics.New("Longshore", &out, func() time.Time { return at })
 	m.Write(map[string]string{metrics.DimensionResult: "succeeded", metrics.DimensionKind: "provision"},
-		map[string]string{"plan": "p"},
-		metrics.Value{Name: metrics.Settled, N: 1}, metrics.Value{Name: metrics.Duration, N: 1500, Unit: "Milliseconds"})
+		map[string]string{"plan": "p"}, metrics.Value{Name: metrics.Settled, N: 1},
+		metrics.Value{Name: metrics.Duration, N: 1500, Unit: "Milliseconds"})
 	var got map[string]any
 	expect.OK(t, json.Unmarshal(out.Bytes(), &got))
 	want := map[string]any{
@@ -35,9 +33,7 @@ func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
 			}},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.Same(t, "the line", want, got)
 	if !strings.HasSuffix(out.String(), "}\n") || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("not one line: %q", out.String())
 	}
@@ -61,13 +57,13 @@ func TestLinesAreWhole(t *testing.T) {
 		})
 	}
 	all.Wait()
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	for _, line := range lines {
-		if !json.Valid([]byte(line)) {
+	lines := 0
+	for line := range strings.Lines(out.String()) {
+		if lines++; !json.Valid([]byte(line)) {
 			t.Fatalf("line %q", line)
 		}
 	}
-	expect.Same(t, "lines", 800, len(lines))
+	expect.Same(t, "lines", 800, lines)
 }
 
 // A reader who takes the totals slowly, or not at all, keeps no request from being counted.
@@ -77,14 +73,14 @@ func TestASlowReaderHoldsNothingUp(t *testing.T) {
 	read, reading := io.Pipe()
 	written := make(chan struct{})
 	go func() {
-		defer close(written)
 		m.WriteTotals(reading)
+		close(written)
 	}()
 	_, _ = read.Read(make([]byte, 1)) // the rest waits for its reader
 	counted := make(chan struct{})
 	go func() {
-		defer close(counted)
 		m.Count(metrics.Answered, metrics.DimensionClass, "2xx")
+		close(counted)
 	}()
 	select {
 	case <-counted:

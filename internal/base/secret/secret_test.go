@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/secret"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 const canary = "canary"
@@ -30,15 +31,11 @@ var values = map[string]any{
 	"Bytes":    secret.Bytes(canary), "Member": key{"a", secret.Bytes(canary)}, "Members": []*key{{"a", secret.Bytes(canary)}},
 }
 
-// hides reports whether no form of the canary is there.
-func hides(text string) bool {
-	for _, form := range []string{canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary),
-		fmt.Sprint([]byte(canary)), "Y2FuYXJ5"} {
-		if strings.Contains(text, form) {
-			return false
-		}
-	}
-	return true
+// hidden requires that no form of the canary is there.
+func hidden(t *testing.T, what, text string) {
+	t.Helper()
+	expect.Never(t, what, text, canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary), fmt.Sprint([]byte(canary)),
+		"Y2FuYXJ5")
 }
 
 func TestNoVerbShowsASecret(t *testing.T) {
@@ -47,13 +44,9 @@ func TestNoVerbShowsASecret(t *testing.T) {
 			if strings.HasPrefix(name, "Member") && !strings.HasSuffix(verb, "v") {
 				continue // package fmt shows what no verb fits: a Holder is needed
 			}
-			if text := fmt.Sprintf(verb, v); !hides(text) {
-				t.Errorf("%s by %s: %s", name, verb, text)
-			}
+			hidden(t, name+" by "+verb, fmt.Sprintf(verb, v))
 		}
-		if text := fmt.Sprint(v) + fmt.Errorf("with %v", v).Error(); !hides(text) {
-			t.Errorf("%s: %s", name, text)
-		}
+		hidden(t, name, fmt.Sprint(v)+fmt.Errorf("with %v", v).Error())
 	}
 }
 
@@ -68,9 +61,7 @@ func TestNoLogShowsASecret(t *testing.T) {
 		for _, h := range handlers {
 			slog.New(h).With("with", v).Info("message", "v", v, slog.Group("g", "v", v))
 		}
-		if !hides(out.String()) {
-			t.Errorf("%s: %s", name, out.String())
-		}
+		hidden(t, name, out.String())
 	}
 }
 
@@ -81,14 +72,11 @@ func TestJSONIsTheValues(t *testing.T) {
 		`{"Name":"a","Data":"Y2FuYXJ5"}`: key{"a", secret.Bytes(canary)},
 		`{"Name":"a","Data":null}`:       key{"a", nil},
 	} {
-		if got, err := json.Marshal(v); err != nil || string(got) != want {
-			t.Errorf("%s, error %v, want %s", got, err, want)
-		}
+		expect.Same(t, "the JSON", want, string(expect.Get(json.Marshal(v))(t)))
 	}
 	var l login
 	var k key
-	first, second := json.Unmarshal([]byte(`{"Name":"a","Password":"b"}`), &l), json.Unmarshal([]byte(`{"Data":"Y2FuYXJ5"}`), &k)
-	if first != nil || l.Password != "b" || second != nil || string(k.Data) != canary {
-		t.Errorf("read %q and %q", l.Password, string(k.Data))
-	}
+	expect.OK(t, json.Unmarshal([]byte(`{"Name":"a","Password":"b"}`), &l))
+	expect.OK(t, json.Unmarshal([]byte(`{"Data":"Y2FuYXJ5"}`), &k))
+	expect.Same(t, "what was read", []string{"b", canary}, []string{l.Password, string(k.Data)})
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
@@ -31,12 +29,10 @@ var texts = map[string]struct{ reason, id, coded string }{
 
 func TestTextsAreCoded(t *testing.T) {
 	for name, tc := range texts {
-		t.Run(name, func(t *testing.T) {
-			got := label.Encode(tc.id)
-			if back, err := label.Decode(got); got != tc.coded || back != tc.id || err != nil {
-				t.Errorf("%s: %q, want %q; read as %q: %v", tc.reason, got, tc.coded, back, err)
-			}
-		})
+		got := label.Encode(tc.id)
+		if back, err := label.Decode(got); got != tc.coded || back != tc.id || err != nil {
+			t.Errorf("%s, %s: %q, want %q; read as %q: %v", name, tc.reason, got, tc.coded, back, err)
+		}
 	}
 	if _, err := label.Decode("=%"); err == nil {
 		t.Error("what was never encoded was decoded")
@@ -59,8 +55,7 @@ func TestLabelsHoldTheWholeKey(t *testing.T) {
 			written := map[string]string{"aws:cloudformation:stack-name": "x"}
 			for _, l := range label.Write(tags) {
 				if _, twice := written[l.Name]; twice || len(l.Value) > limits.TagValue || !letters.MatchString(l.Value) ||
-					l.Value != strings.TrimSpace(l.Value) ||
-					strings.HasPrefix(l.Value, "aws:") {
+					l.Value != strings.TrimSpace(l.Value) || strings.HasPrefix(l.Value, "aws:") {
 					t.Errorf("label %q has the value %q", l.Name, l.Value)
 				}
 				written[l.Name] = l.Value
@@ -68,10 +63,7 @@ func TestLabelsHoldTheWholeKey(t *testing.T) {
 			if len(written) > limits.Tags {
 				t.Errorf("%d labels", len(written))
 			}
-			back, err := label.Read(written)
-			if diff := cmp.Diff(tags, back); diff != "" || err != nil {
-				t.Errorf("read again (-written +read), error %v:\n%.500s", err, diff)
-			}
+			expect.Same(t, "what was written", tags, expect.Get(label.Read(written))(t))
 		})
 	}
 	instance := provider.Tags{Platform: "p", Instance: "i", Incarnation: "o"}
