@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,20 +25,15 @@ func TestTheTemplateDeploys(t *testing.T) {
 	files := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	bucket := emulator.Name("release")
 	expect.Get(files.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}))(t)
-	put := func(key, name string) {
-		t.Helper()
-		content, err := os.ReadFile(filepath.Join(r.out, name))
-		if err == nil {
-			_, err = files.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(content)})
-		}
-		expect.OK(t, err)
-	}
 	const prefix, template = "longshore/", "longshore_" + version + "_template.json"
-	arch := lambdaArch[here.arch]
+	arch, names := lambdaArch[here.arch], []string{template}
 	for _, function := range functions {
-		put(prefix+r.zip(function, arch), r.zip(function, arch))
+		names = append(names, r.zip(function, arch))
 	}
-	put(prefix+template, template)
+	for _, name := range names {
+		expect.Get(files.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: aws.String(prefix + name),
+			Body: bytes.NewReader(read(t, r.out, name))}))(t, name)
+	}
 
 	stacks, stack := cfn.NewFromConfig(config), emulator.Name("Release")
 	parameter := func(name, value string) types.Parameter {
@@ -53,12 +45,9 @@ func TestTheTemplateDeploys(t *testing.T) {
 		Parameters: []types.Parameter{parameter("CodeBucket", bucket), parameter("CodePrefix", prefix),
 			parameter("Architecture", arch)},
 	}))(t)
-	made := expect.Get(cfn.NewStackCreateCompleteWaiter(stacks).WaitForOutput(t.Context(),
-		&cfn.DescribeStacksInput{StackName: &stack}, 5*time.Minute))(t)
-	said := map[string]string{}
-	for _, o := range made.Stacks[0].Outputs {
-		said[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
-	}
+	expect.OK(t, cfn.NewStackCreateCompleteWaiter(stacks).Wait(t.Context(), &cfn.DescribeStacksInput{StackName: &stack},
+		5*time.Minute))
+	said := expect.Get(outputs.Of(t.Context(), stacks, stack))(t)
 	secret := expect.Get(secretsmanager.NewFromConfig(config).GetSecretValue(t.Context(),
 		&secretsmanager.GetSecretValueInput{SecretId: aws.String(said[outputs.Secret])}))(t)
 	var login struct{ Username, Password string }
@@ -73,11 +62,10 @@ func TestTheTemplateDeploys(t *testing.T) {
 	if err := json.NewDecoder(answer.Body).Decode(&catalog); err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("the catalog is answered %d: %v", answer.StatusCode, err)
 	}
-	var names []string
+	offered := ""
 	for _, s := range catalog.Services {
-		names = append(names, s.Name)
+		offered += s.Name + " "
 	}
-	if all := strings.Join(names, " "); len(names) != 8 || !strings.Contains(all, "s3") || !strings.Contains(all, "sqs") {
-		t.Errorf("the broker offers %q", all)
-	}
+	expect.Same(t, "so many services are offered", 8, len(catalog.Services))
+	expect.Says(t, "the services", offered, "s3 ", "sqs ")
 }

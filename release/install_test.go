@@ -66,7 +66,7 @@ func TestInstallRefuses(t *testing.T) {
 			files := map[string][]byte{archive: bytes.Clone(good[archive]), sums: good[sums]}
 			test.change(files)
 			for file, content := range files {
-				expect.OK(t, os.WriteFile(filepath.Join(dir, file), content, 0o644))
+				write(t, filepath.Join(dir, file), content)
 			}
 			server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 			defer server.Close()
@@ -86,10 +86,9 @@ func proxy(t *testing.T, path, root string) *httptest.Server {
 	t.Helper()
 	var archive bytes.Buffer
 	expect.OK(t, zip.CreateFromDir(&archive, module.Version{Path: path, Version: version}, root))
-	mod := expect.Get(os.ReadFile(filepath.Join(root, "go.mod")))(t)
 	served := http.NewServeMux()
 	for name, content := range map[string]string{
-		"list": version + "\n", version + ".mod": string(mod), version + ".zip": archive.String(),
+		"list": version + "\n", version + ".mod": string(read(t, root, "go.mod")), version + ".zip": archive.String(),
 		version + ".info": fmt.Sprintf(`{"Version":%q,"Time":"2026-11-24T12:00:00Z"}`, version),
 	} {
 		served.HandleFunc("/"+path+"/@v/"+name, func(w http.ResponseWriter, _ *http.Request) {
@@ -113,8 +112,6 @@ func TestGoInstall(t *testing.T) {
 		"GOPROXY=" + server.URL + ",file://" + cache + "/cache/download," + others}, here.environment()...)
 	env = append(env, "GOFLAGS=-mod=mod -modcacherw -trimpath")
 	expect.Get(output(t.Context(), dir, env, goCommand(), "install", path+"/cmd/longshore@"+version))(t)
-	said, err := output(t.Context(), dir, nil, filepath.Join(dir, "bin/longshore"), "version")
-	if err != nil || said != "longshore version v0.1.0" {
-		t.Errorf("the program says %q, %v", said, err)
-	}
+	said := expect.Get(output(t.Context(), dir, nil, filepath.Join(dir, "bin/longshore"), "version"))(t)
+	expect.Same(t, "the program says", "longshore version v0.1.0", said)
 }

@@ -34,9 +34,7 @@ func listed(t *testing.T, archive io.Reader) (files []string, read map[string][]
 			t.Errorf("%s is of %v", h.Name, h.ModTime)
 		}
 		files = append(files, strings.Fields(h.FileInfo().Mode().String())[0]+" "+strings.Repeat("n", min(h.Uid, 1))+" "+h.Name)
-		if read[h.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
+		read[h.Name] = expect.Get(io.ReadAll(r))(t)
 	}
 }
 
@@ -47,8 +45,7 @@ func TestImage(t *testing.T) {
 	_, blobs := listed(t, archive)
 	dir := t.TempDir()
 	for name, content := range blobs {
-		expect.OK(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
-		expect.OK(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
+		write(t, filepath.Join(dir, name), content)
 	}
 	image := imageFrom(t, dir)
 	config := expect.Get(image.ConfigFile())(t)
@@ -66,9 +63,7 @@ func TestImage(t *testing.T) {
 	files, read := listed(t, content)
 	want := []string{"drwx------ n data/", "-rw-r--r--  etc/ssl/certs/ca-certificates.crt", "-rw-r--r--  licenses/LICENSE",
 		"-rw-r--r--  licenses/THIRD-PARTY-LICENSES", "-rwxr-xr-x  longshore"}
-	if !slices.Equal(files, want) {
-		t.Errorf("the image holds %q, want %q", files, want)
-	}
+	expect.Same(t, "what the image holds", want, files)
 	if n := bytes.Count(read["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN CERTIFICATE")); n < 80 {
 		t.Errorf("the image has only %d certificates", n)
 	}
@@ -79,14 +74,11 @@ func imageFrom(t *testing.T, dir string) v1.Image {
 	t.Helper()
 	outer := expect.Get(layout.ImageIndexFromPath(dir))(t)
 	names, err := outer.IndexManifest()
-	if err != nil || len(names.Manifests) != 1 ||
-		names.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != version {
+	if err != nil || len(names.Manifests) != 1 || names.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != version {
 		t.Fatalf("the layout names %+v, %v", names, err)
 	}
 	index := expect.Get(outer.ImageIndex(names.Manifests[0].Digest))(t)
-	if err := validate.Index(index); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, validate.Index(index))
 	images, err := index.IndexManifest()
 	if err != nil || len(images.Manifests) != 1 || images.Manifests[0].Platform.Architecture != here.arch {
 		t.Fatalf("the index names %+v, %v", images, err)
@@ -119,17 +111,14 @@ func TestDebianPackage(t *testing.T) {
 		"./usr/lib/systemd/system/longshore.service\n", "./usr/share/doc/longshore/copyright\n", "-rw------- 0/0")
 	root := t.TempDir()
 	expect.Get(output(t.Context(), "", nil, "dpkg-deb", "--extract", deb, root))(t)
-	said, err := output(t.Context(), "", nil, filepath.Join(root, "usr/bin/longshore"), "version")
-	if err != nil || said != "longshore version v0.1.0" {
-		t.Errorf("the program says %q, %v", said, err)
-	}
+	said := expect.Get(output(t.Context(), "", nil, filepath.Join(root, "usr/bin/longshore"), "version"))(t)
+	expect.Same(t, "the program says", "longshore version v0.1.0", said)
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("there is no systemd-analyze")
 	}
 	// The program is not installed here.
 	path := filepath.Join(root, "usr/lib/systemd/system/longshore.service")
-	text := expect.Get(os.ReadFile(path))(t)
-	expect.OK(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("/usr/bin/longshore"), []byte("/bin/true")), 0o644))
+	write(t, path, bytes.ReplaceAll(read(t, path), []byte("/usr/bin/longshore"), []byte("/bin/true")))
 	if said, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput(); err != nil || len(said) > 0 {
 		t.Errorf("the unit: %v\n%s", err, said)
 	}

@@ -42,6 +42,17 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
+func read(t *testing.T, path ...string) []byte {
+	t.Helper()
+	return expect.Get(os.ReadFile(filepath.Join(path...)))(t)
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	expect.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	expect.OK(t, os.WriteFile(path, content, 0o644))
+}
+
 // exported copies the files that git knows of, or would add, into a folder.
 func exported(to string) error {
 	names, err := output(context.Background(), "..", nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -55,13 +66,13 @@ func exported(to string) error {
 			continue // deleted, and not yet committed
 		}
 		content, err := os.ReadFile(from)
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(to, filepath.Dir(name)), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), content, info.Mode().Perm())
+		}
 		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Join(to, filepath.Dir(name)), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(to, name), content, info.Mode().Perm()); err != nil {
 			return err
 		}
 	}
@@ -72,13 +83,13 @@ func exported(to string) error {
 func built(name string) (r release, err error) {
 	r = release{root: filepath.Join(scratch, name), out: filepath.Join(scratch, name+"-out"), version: version, time: at,
 		offer: "cloudformation", platforms: []platform{here}}
-	if err := exported(r.root); err != nil {
-		return r, err
+	if err = exported(r.root); err == nil {
+		err = r.make(context.Background())
 	}
-	if err := r.make(context.Background()); err != nil {
-		return r, err
+	if err == nil {
+		err = writeSums(r.out)
 	}
-	return r, writeSums(r.out)
+	return r, err
 }
 
 var first = sync.OnceValues(func() (release, error) { return built("first") })
@@ -94,33 +105,24 @@ func made(t *testing.T) release {
 
 func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	expect.OK(t, err)
 	found := map[string][]byte{}
-	for _, e := range entries {
-		if found[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
-			t.Fatal(err)
-		}
+	for _, e := range expect.Get(os.ReadDir(dir))(t) {
+		found[e.Name()] = read(t, dir, e.Name())
 	}
 	return found
 }
 
 // Two folders with the same sources make the same bytes.
 func TestReleasesAreReproducible(t *testing.T) {
-	one := contents(t, made(t).out)
-	second := expect.Get(built("a-second-folder"))(t)
-	two := contents(t, second.out)
-	lambda := lambdaArch[here.arch]
+	one, two := contents(t, made(t).out), contents(t, expect.Get(built("a-second-folder"))(t).out)
 	want := []string{"SHA256SUMS", "THIRD-PARTY-LICENSES", "install.sh"}
 	for _, function := range functions {
-		name := "longshore-" + function + "_v0.1.0_" + lambda
+		name := "longshore-" + function + "_v0.1.0_" + lambdaArch[here.arch]
 		want = append(want, name+".cdx.json", name+".zip")
 	}
 	want = append(want, "longshore_0.1.0_"+here.arch+".deb", "longshore_v0.1.0_"+here.String()+".cdx.json",
 		"longshore_v0.1.0_"+here.String()+".tar.gz", "longshore_v0.1.0_oci.tar", "longshore_v0.1.0_template.json")
-	if got := slices.Sorted(maps.Keys(one)); !slices.Equal(got, want) {
-		t.Errorf("the release is %q, want %q", got, want)
-	}
+	expect.Same(t, "the release", want, slices.Sorted(maps.Keys(one)))
 	for _, name := range want {
 		if !bytes.Equal(one[name], two[name]) {
 			t.Errorf("%s differs between two folders", name)
@@ -135,10 +137,9 @@ func TestReleasesAreReproducible(t *testing.T) {
 // TestPartsAreListed proves that THIRD-PARTY-LICENSES names every module that a list of parts names.
 func TestPartsAreListed(t *testing.T) {
 	r := made(t)
-	third := expect.Get(os.ReadFile(filepath.Join(r.out, "THIRD-PARTY-LICENSES")))(t)
-	lists, err := filepath.Glob(filepath.Join(r.out, "*.cdx.json"))
-	if err != nil || len(lists) != 1+len(functions) {
-		t.Fatalf("%q, %v: want a list for each program", lists, err)
+	third, lists := read(t, r.out, "THIRD-PARTY-LICENSES"), expect.Get(filepath.Glob(filepath.Join(r.out, "*.cdx.json")))(t)
+	if len(lists) != 1+len(functions) {
+		t.Fatalf("%q: want a list for each program", lists)
 	}
 	for _, name := range lists {
 		var list struct {
@@ -149,12 +150,9 @@ func TestPartsAreListed(t *testing.T) {
 			}
 			Components []struct{ Name, Version string }
 		}
-		raw := expect.Get(os.ReadFile(name))(t)
-		expect.OK(t, json.Unmarshal(raw, &list))
-		if list.SerialNumber+list.Metadata.Timestamp != "" || list.Metadata.Component.Version != version {
-			t.Errorf("%s: of version %q, serial number %q, at %q", name, list.Metadata.Component.Version, list.SerialNumber,
-				list.Metadata.Timestamp)
-		}
+		expect.OK(t, json.Unmarshal(read(t, name), &list))
+		expect.Same(t, name+": serial number, time and version", []string{"", "", version},
+			[]string{list.SerialNumber, list.Metadata.Timestamp, list.Metadata.Component.Version})
 		if len(list.Components) < 10 {
 			t.Errorf("%s lists only %d modules", name, len(list.Components))
 		}
@@ -181,7 +179,7 @@ func TestModulesWithoutLicenceAreRefused(t *testing.T) {
 			top := t.TempDir()
 			dir := filepath.Join(top, "package")
 			expect.OK(t, os.Mkdir(dir, 0o755))
-			expect.OK(t, os.WriteFile(filepath.Join(dir, test.file), []byte("text"), 0o644))
+			write(t, filepath.Join(dir, test.file), []byte("text"))
 			texts := map[string]map[string]bool{}
 			if err := collect(texts, "example.com/m v1.0.0", top, dir); (err != nil) != test.refused {
 				t.Errorf("%s: %v", test.reason, err)
@@ -195,9 +193,8 @@ func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	c := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
 	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("git %q: %v\n%s", args, err, out)
-	}
+	out, err := c.CombinedOutput()
+	expect.OK(t, err, "git", args, string(out))
 }
 
 // A release is of a commit that has the version's tag, and of nothing else.
@@ -206,9 +203,7 @@ func TestSourcesAreChecked(t *testing.T) {
 	refused := func(part string, args ...string) {
 		t.Helper()
 		err := run(t.Context(), append([]string{"-root", dir, "-out", filepath.Join(dir, "out")}, args...), os.Getenv)
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("release %q: %v, want %q", args, err, part)
-		}
+		expect.Says(t, fmt.Sprintf("release %q", args), fmt.Sprint(err), part)
 	}
 	for _, wrong := range []string{"", "0.1.0", "v1", "v1.2", "v1.2.3+build", "latest"} {
 		refused("semantic version with a leading v", "-version", wrong)
@@ -220,10 +215,8 @@ func TestSourcesAreChecked(t *testing.T) {
 	git(t, dir, "tag", "v0.1.0-rc.1")
 	refused("does not have the tag v0.1.0", "-version", version)
 	git(t, dir, "tag", version)
-	if err := checkSources(t.Context(), dir, version); err != nil {
-		t.Error(err)
-	}
-	expect.OK(t, os.WriteFile(filepath.Join(dir, "more"), nil, 0o644))
+	expect.OK(t, checkSources(t.Context(), dir, version))
+	write(t, filepath.Join(dir, "more"), nil)
 	refused("not committed", "-version", version)
 	refused("KEY: ", "-version", version, "-draft", "-key", "none")
 	refused("SOURCE_DATE_EPOCH", "-version", version, "-draft")
@@ -235,9 +228,7 @@ func TestTimeIsTheCommits(t *testing.T) {
 	git(t, dir, "init", "-q")
 	git(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
 	for epoch, want := range map[string]string{"": "2026-01-02T03:04:05Z", "86400": "1970-01-02T00:00:00Z"} {
-		if got, err := timeOf(t.Context(), dir, epoch); err != nil || got.Format(time.RFC3339) != want {
-			t.Errorf("with SOURCE_DATE_EPOCH=%q: %v, %v, want %s", epoch, got, err, want)
-		}
+		expect.Same(t, "with SOURCE_DATE_EPOCH="+epoch, want, expect.Get(timeOf(t.Context(), dir, epoch))(t).Format(time.RFC3339))
 	}
 }
 
@@ -249,43 +240,36 @@ func TestSumsAreSigned(t *testing.T) {
 	dir := t.TempDir()
 	key := filepath.Join(t.TempDir(), "key")
 	expect.Get(output(t.Context(), dir, nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key))(t)
-	public := expect.Get(os.ReadFile(key + ".pub"))(t)
 	signers := filepath.Join(t.TempDir(), "signers")
-	expect.OK(t, os.WriteFile(signers, append([]byte("release@longshore "), public...), 0o644))
-	expect.OK(t, os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o644))
+	write(t, signers, append([]byte("release@longshore "), read(t, key+".pub")...))
+	write(t, filepath.Join(dir, "file"), []byte("content"))
 	expect.OK(t, writeSums(dir))
 	expect.OK(t, sign(t.Context(), dir, key))
-	page := expect.Get(os.ReadFile("../docs/release.md"))(t)
-	_, command, _ := strings.Cut(string(page), "```sh\nssh-keygen -Y verify")
+	_, command, _ := strings.Cut(string(read(t, "../docs/release.md")), "```sh\nssh-keygen -Y verify")
 	command, _, _ = strings.Cut(command, "```")
 	verify := func() error {
-		_, err := output(t.Context(), dir, nil, "bash", "-euc", "ssh-keygen -Y verify"+
-			strings.ReplaceAll(command, "allowed_signers", signers))
-		return err
+		return expect.Err(output(t.Context(), dir, nil, "bash", "-euc", "ssh-keygen -Y verify"+
+			strings.ReplaceAll(command, "allowed_signers", signers)))
 	}
 	if err := verify(); err != nil || command == "" {
 		t.Errorf("verifying by %q: %v", command, err)
 	}
-	expect.OK(t, os.WriteFile(filepath.Join(dir, sums), []byte("another"), 0o644))
+	write(t, filepath.Join(dir, sums), []byte("another"))
 	if verify() == nil {
 		t.Error("a changed list of checksums is verified")
 	}
 }
 
-// The template needs nothing but the release's zips in a bucket: everything that it names is in
-// it, and no asset of the CDK's is.
+// The template needs nothing but the release's zips in a bucket: everything that it names is in it, and no asset of the CDK's is.
 func TestTemplateTakesTheZips(t *testing.T) {
 	r := made(t)
-	raw := expect.Get(os.ReadFile(filepath.Join(r.out, "longshore_v0.1.0_template.json")))(t)
+	raw := read(t, r.out, "longshore_v0.1.0_template.json")
 	var all struct {
 		Parameters map[string]any
 		Resources  map[string]struct {
 			Type       string
 			Properties struct {
-				Code struct {
-					S3Bucket map[string]string
-					S3Key    map[string]string
-				}
+				Code struct{ S3Bucket, S3Key map[string]string }
 			}
 		}
 	}
@@ -307,7 +291,7 @@ func TestTemplateTakesTheZips(t *testing.T) {
 			t.Errorf("%s takes %v of %v: %v", id, key, is.Properties.Code.S3Bucket, err)
 		}
 		packed := expect.Get(zip.OpenReader(filepath.Join(r.out, key)))(t)
-		names := []string{}
+		var names []string
 		for _, f := range packed.File {
 			names = append(names, f.Name)
 		}
@@ -316,11 +300,7 @@ func TestTemplateTakesTheZips(t *testing.T) {
 		if strings.HasPrefix(id, "Reaper") {
 			want = want[:1]
 		}
-		if !slices.Equal(names, want) {
-			t.Errorf("%s holds %q, want %q", key, names, want)
-		}
+		expect.Same(t, "what "+key+" holds", want, names)
 	}
-	if taken != len(functions) {
-		t.Errorf("the template has %d functions, want %d", taken, len(functions))
-	}
+	expect.Same(t, "so many functions has the template", len(functions), taken)
 }
