@@ -99,28 +99,15 @@ func TestTimeAndMemory(t *testing.T) {
 	if gateway := 29.0; all[FunctionAPI]["Timeout"].(float64) >= gateway {
 		t.Errorf("the API takes %v s, but the gateway answers after %v s in its place", all[FunctionAPI]["Timeout"], gateway)
 	}
+	if limit := app.ReaperTimeout.Minutes(); limit > 1 {
+		t.Errorf("a sweep may take %v minutes, longer than until the next", limit)
+	}
 	if step := stepLimit.Seconds(); all[FunctionProvisioner]["Timeout"].(float64) >= step {
 		t.Errorf("a step takes %v s, but the state machine gives it up after %v s", all[FunctionProvisioner]["Timeout"], step)
 	}
 }
 
-// A new account has so little concurrency that nothing can be reserved.
-func TestConcurrencyIsReservedOnlyWhereItIsChosen(t *testing.T) {
-	want := map[string]map[string]any{
-		"Usual":  {FunctionAPI: nil, FunctionProvisioner: nil, FunctionReaper: nil},
-		"Chosen": {FunctionAPI: 20.0, FunctionProvisioner: nil, FunctionReaper: 1.0},
-	}
-	for name, variant := range variants {
-		got := map[string]any{}
-		for function, p := range functions(t, must(t, variant)) {
-			got[function] = p["ReservedConcurrentExecutions"]
-		}
-		expect.Same(t, name, want[name], got)
-	}
-}
-
-// Everyone who may look at a function can read its environment: the variables say where things
-// are, and none of them is secret.
+// Everyone who may look at a function can read its environment: the variables say where things are, and none of them is secret.
 func TestEnvironment(t *testing.T) {
 	const key, machine, steps = "<StateKey.Arn>", "<WorkflowStateMachine>", "<ProvisionerFunction.Arn>"
 	for variant, stack := range map[string]string{"Usual": "Longshore", "Chosen": "Other"} {

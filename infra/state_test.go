@@ -76,31 +76,6 @@ func TestTheTableIsTheStores(t *testing.T) {
 			at(deployed, "TimeToLiveSpecification", "AttributeName")})
 }
 
-func TestWhatIsKeptIsSafe(t *testing.T) {
-	for name, variant := range variants {
-		t.Run(name, func(t *testing.T) {
-			made := must(t, variant)
-			table, key := made.one(t, "AWS::DynamoDB::Table", ""), made.one(t, "AWS::KMS::Key", "")
-			for reason, test := range map[string]struct{ got, want any }{
-				"nobody deletes the table by mistake": {table["DeletionProtectionEnabled"], true},
-				"a mistake in it can be undone": {
-					at(table, "PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"), true},
-				"it cannot be read without the key": {plain(table["SSESpecification"]),
-					`{"KMSMasterKeyId":{"Fn::GetAtt":["` + made.id(t, "AWS::KMS::Key", "") +
-						`","Arn"]},"SSEEnabled":true,"SSEType":"KMS"}`},
-				"the key does not serve for ever": {key["EnableKeyRotation"], true},
-				"nor longer than is chosen": {key["RotationPeriodInDays"],
-					map[string]any{"Usual": 365.0, "Chosen": 2560.0}[name]},
-				"a key that goes can be kept for as long as AWS allows": {key["PendingWindowInDays"], nil},
-				"a table that is kept is in nobody's way":               {table["TableName"], nil},
-				"nor is a secret": {made.one(t, "AWS::SecretsManager::Secret", "")["Name"], nil},
-			} {
-				expect.Same(t, reason, test.want, test.got)
-			}
-		})
-	}
-}
-
 // A platform goes on asking for what was made with a broker that was taken away, and what is replaced is not to be lost. Logs
 // are, and what a new stack makes anew.
 func TestOnlyStateOutlivesTheStack(t *testing.T) {
@@ -117,8 +92,7 @@ func TestOnlyStateOutlivesTheStack(t *testing.T) {
 	}
 }
 
-// Who may use the key is said by roles alone, and Secrets Manager has no more
-// than the account that it works for.
+// Who may use the key is said by roles alone, and Secrets Manager has no more than the account that it works for.
 func TestTheKeyTrustsTheAccountOnly(t *testing.T) {
 	key := must(t, usual).one(t, "AWS::KMS::Key", "")
 	for _, s := range at(key, "KeyPolicy", "Statement").([]any) {

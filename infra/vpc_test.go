@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -103,19 +102,12 @@ func TestWhoMayCallInsideTheVPC(t *testing.T) {
 	}
 }
 
-// Where no provider needs a VPC there is no function for it, and nothing of it, nor of servers.
+// Where no provider needs a VPC there is no function for it, and nothing of it. TestEnvironment has all that functions are told.
 func TestNoVPCUnlessAProviderNeedsOne(t *testing.T) {
 	for name, variant := range variants {
 		made := must(t, variant)
 		for id := range made.Resources {
 			expect.Never(t, name, id, "Calls")
-		}
-		for function, p := range functions(t, made) {
-			for _, variable := range []string{app.EnvCalls, app.EnvInVPC, providers.Servers()["postgres"].EnvSecrets()} {
-				if told, is := variables(p)[variable]; is {
-					t.Errorf("%s: function %q is told %s=%s", name, function, variable, told)
-				}
-			}
 		}
 		expect.Same(t, name+": the outputs tell of a function", []any{nil, nil},
 			[]any{made.Outputs[outputs.Calls].Value, made.Outputs[outputs.InVPC].Value})

@@ -17,8 +17,7 @@ var (
 	quoted = regexp.MustCompile("`([^`]+)`")
 )
 
-// The page for contributors names files that exist, what these declare, and each package
-// of each floor.
+// The page for contributors names files that exist, what these declare, and each package of each floor.
 func TestArchitecturePageIsTrue(t *testing.T) {
 	page, declarations := read(t, "../docs/architecture.md"), 0
 	for _, m := range pathed.FindAllStringSubmatch(page, -1) {

@@ -10,8 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// modules are the folders of all Go modules from the root of the repository, the root's
-// own first.
+// modules are the folders of all Go modules from the root of the repository, the root's own first.
 func modules(t *testing.T) (found []string) {
 	t.Helper()
 	for _, file := range files(t, "..", "go.mod") {
@@ -92,8 +91,7 @@ func TestTheRootNeedsNoCDK(t *testing.T) {
 	}
 }
 
-// Who imports the kit to test a broker of another kind builds nothing that only ours
-// needs.
+// Who imports the kit to test a broker of another kind builds nothing that only ours needs.
 func TestTheKitNeedsNoCloud(t *testing.T) {
 	deps := func(pattern string) []string { return printed(t, "go", "list", "-deps", pattern) }
 	clouds := func(packages []string) []string {

@@ -11,8 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// generated are the reference pages that tests write. Nobody reads one from its first to its
-// last line.
+// generated are the reference pages that tests write. Nobody reads one from its first to its last line.
 var generated = []string{"docs/catalog.md", "docs/cli.md", "docs/conformance.md"}
 
 // pagesOf reads the pages that people write, by their names.
@@ -71,8 +70,7 @@ var byQuestion = []string{
 	"docs/upgrade.md", "docs/backup.md", "docs/recover.md", "docs/stuck.md", "docs/whose.md", "docs/rotate.md",
 }
 
-// Each question is answered one click from the README, and from the list of all pages, which
-// names every page.
+// Each question is answered one click from the README, and from the list of all pages, which names every page.
 func TestQuestionsAreOneClickAway(t *testing.T) {
 	pages := pagesOf(t)
 	for _, name := range byQuestion {
@@ -129,8 +127,7 @@ func leads(pages map[string]string, from, to string) bool {
 	return anchor == "" || slices.Contains(anchors(pages[name]), anchor)
 }
 
-// Every link between pages leads to a heading or a file that exists, and so does every page
-// that code names.
+// Every link between pages leads to a heading or a file that exists, and so does every page that code names.
 func TestLinksResolve(t *testing.T) {
 	pages, followed := pagesOf(t), 0
 	for name, text := range pages {

@@ -19,16 +19,14 @@ import (
 
 const module = "github.com/longshore/longshore/"
 
-// floors are the folders of internal from the top down: a package imports packages of its
-// own floor and of floors below it. The programs stand above them, and test beside them:
-// no product imports it.
+// floors are the folders of internal from the top down: a package imports packages of its own floor and of floors below it. The
+// programs stand above them, and test beside them: no product imports it.
 var floors = []string{"app", "operator", "front", "broker", "work", "records", "provider", "catalog", "lifecycle", "base"}
 
 // programs stand above all floors.
 var programs = []string{"cmd/", "functions/", "infra"}
 
-// apart says what packages below a path must not import although their floor would allow
-// it; longer paths add to shorter ones.
+// apart says what packages below a path must not import although their floor would allow it; longer paths add to shorter ones.
 var apart = []struct {
 	path, reason string
 	banned       []string
@@ -53,8 +51,7 @@ var apart = []struct {
 	{"offerings", "what ships is data", []string{"internal/"}},
 }
 
-// below reports whether a package is path or stands below it; a path that ends in a slash
-// is only of what stands below it.
+// below reports whether a package is path or stands below it; a path that ends in a slash is only of what stands below it.
 func below(pkg, path string) bool {
 	return strings.HasSuffix(path, "/") && strings.HasPrefix(pkg, path) || pkg == path || strings.HasPrefix(pkg, path+"/")
 }
@@ -188,9 +185,8 @@ func TestFloorsImportDownwards(t *testing.T) {
 	}
 }
 
-// adapters are the providers' folders, by the names that offering files know them by.
-// Beside them stand what those on shared servers have in common, and what calls one in a
-// VPC.
+// adapters are the providers' folders, by the names that offering files know them by. Beside them stand what those on shared
+// servers have in common, and what calls one in a VPC.
 func adapters(t *testing.T) (names []string) {
 	t.Helper()
 	names = slices.DeleteFunc(folders(t, "provider"), func(name string) bool { return name == "hosted" || name == "remote" })

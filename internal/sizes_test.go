@@ -27,8 +27,7 @@ func isTest(path string) bool {
 	return strings.HasSuffix(path, "_test.go") || below(path, "internal/test") || below(path, "localstack")
 }
 
-// A reader takes in short things at once: functions, lines, and the files of product, kit and
-// benchmark are within their limits.
+// A reader takes in short things at once: functions, lines, and the files of product, kit and benchmark are within their limits.
 func TestSizes(t *testing.T) {
 	listed := readOutsize(t)
 	found := map[string]excess{}

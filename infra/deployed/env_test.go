@@ -104,8 +104,7 @@ func printed(t *testing.T, shell, script string, args ...string) string {
 	return string(expect.Get(command.CombinedOutput())(t, shell))
 }
 
-// A shell that evaluates the line has the words as they were, and has done
-// nothing else.
+// A shell that evaluates the line has the words as they were, and has done nothing else.
 func TestShellsReadTheLineAsItIsMeant(t *testing.T) {
 	words := map[string]string{
 		"Plain":     "abc-123_./:@%+,=",
@@ -139,8 +138,7 @@ func TestShellsReadTheLineAsItIsMeant(t *testing.T) {
 	}
 }
 
-// No character is overlooked, wherever in a word it stands, and whether the
-// word is assigned or an argument.
+// No character is overlooked, wherever in a word it stands, and whether the word is assigned or an argument.
 func TestShellsTakeEveryCharacter(t *testing.T) {
 	words := []string{""}
 	for c := byte(1); c < 128; c++ {

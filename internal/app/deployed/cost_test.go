@@ -39,8 +39,7 @@ func TestWhatRequestsCost(t *testing.T) {
 		{"the status resource", func() { f.call("GET", "/operations/"+operation, "", "", 202) }, map[string]int{"GetItem": 1}},
 		{"the same provision again", func() { f.call("PUT", path, "accepts_incomplete=true", provision, 202) },
 			map[string]int{"Decrypt": 1, "GetItem": 1}},
-		// Each of two steps reads, leases and records; their one call opens once. The last one
-		// also writes the history.
+		// Each of two steps reads, leases and records; their one call opens once. The last one also writes the history.
 		{"provisioning, in two steps", func() { f.drive() },
 			map[string]int{"Decrypt": 1, "GetItem": 2, "PutItem": 3, "TransactWriteItems": 1}},
 		{"a fetch", func() { f.call("GET", path, "", "", 200) }, map[string]int{"Decrypt": 1, "GetItem": 1}},

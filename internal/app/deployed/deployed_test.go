@@ -103,9 +103,8 @@ func binding(service, plan string) string {
 	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan)
 }
 
-// together are the three functions' handlers over an emulated DynamoDB, KMS,
-// and Secrets Manager: the same rooms as embedded, wired for AWS. Their deployment is tested
-// elsewhere.
+// together are the three functions' handlers over an emulated DynamoDB, KMS, and Secrets Manager: the same rooms as embedded,
+// wired for AWS. Their deployment is tested elsewhere.
 type together struct {
 	testing.TB
 	here   *here
@@ -200,8 +199,7 @@ func (f *together) page(instance string) (look func() events.APIGatewayProxyResp
 	return func() events.APIGatewayProxyResponse { return browse("GET", pages.InstancePath(k), "", session) }
 }
 
-// facts looks at the page of an instance twice: the first look has facts asked for, and the
-// second shows them.
+// facts looks at the page of an instance twice: the first look has facts asked for, and the second shows them.
 func (f *together) facts(instance string, want ...string) {
 	f.Helper()
 	look := f.page(instance)
@@ -213,8 +211,7 @@ func (f *together) facts(instance string, want ...string) {
 	expect.Same(f, "calls after a second look within a minute", invoked, f.here.invoked)
 }
 
-// drive does what the state machine does, and counts the steps that left
-// something to do and those that ended an execution.
+// drive does what the state machine does, and counts the steps that left something to do and those that ended an execution.
 func (f *together) drive() (rounds, executions int) {
 	f.Helper()
 	for ; len(f.here.started) > 0; executions++ {
@@ -330,8 +327,7 @@ func (f *together) plan(offering, name string) (service, plan string) {
 	return "", ""
 }
 
-// A setting that is missing or invalid stops a function at its cold start, and
-// is named.
+// A setting that is missing or invalid stops a function at its cold start, and is named.
 func TestFunctionsNameTheirSettings(t *testing.T) {
 	whole := map[string]string{
 		app.EnvTable: "t", app.EnvKey: "k", app.EnvSecret: "s", app.EnvStateMachine: "m", app.EnvProvisioner: "p",

@@ -22,9 +22,8 @@ func (f far) Do(r *http.Request) (*http.Response, error) {
 	return f.HTTPClient.Do(r)
 }
 
-// BenchmarkPage compares the page of an instance, with facts and a history, with a poll. The
-// emulator answers one call after the other, which the table on AWS does not: on a longer way,
-// the number of calls in a row decides. `make bench-page` runs it.
+// BenchmarkPage compares the page of an instance, with facts and a history, with a poll. The emulator answers one call after the
+// other, which the table on AWS does not: on a longer way, the number of calls in a row decides. `make bench-page` runs it.
 func BenchmarkPage(b *testing.B) {
 	for _, by := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond} {
 		b.Run(fmt.Sprintf("every call takes %v longer", by), func(b *testing.B) {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Lambda logs a panic's value, and Step Functions keeps it in the history of the execution:
-// neither gets to see it.
+// Lambda logs a panic's value, and Step Functions keeps it in the history of the execution: neither gets to see it.
 func TestAFunctionsPanicIsAnErrorWithoutItsValue(t *testing.T) {
 	var log bytes.Buffer
 	d := Parts{Log: slog.New(slog.NewJSONHandler(&log, nil))}

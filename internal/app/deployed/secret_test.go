@@ -15,10 +15,8 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// AUTH-08: with a stack, the commands change the secret that the functions read:
-// a rotated password logs in beside the old one until the end that is told, the
-// default platform's user name is nobody else's, and of two changes at once one
-// is refused.
+// AUTH-08: with a stack, the commands change the secret that the functions read: a rotated password logs in beside the old one
+// until the end that is told, the default platform's user name is nobody else's, and of two changes at once one is refused.
 func TestPlatformsOfAStack(t *testing.T) {
 	client := secretsmanager.NewFromConfig(emulator.Config(t))
 	made := expect.Get(client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{

@@ -30,9 +30,8 @@ func secretOf(t *testing.T, a hosted.Access) *string {
 		"username": a.User, "password": a.Password, "dbname": a.Database, "ca": a.CA, "sslmode": a.TLS}))(t)))
 }
 
-// The functions together, over a server that only the one inside a VPC talks to: it
-// is reached as its secret says, and when the password of the broker's login is
-// rotated, the steps that met the old one go on by themselves.
+// The functions together, over a server that only the one inside a VPC talks to: it is reached as its secret says, and when the
+// password of the broker's login is rotated, the steps that met the old one go on by themselves.
 func TestPostgresThroughAVPC(t *testing.T) {
 	server := pgtest.Start(t, "17")
 	access := server.Access()
@@ -78,8 +77,7 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	expect.Get(f.sweep(t.Context()))(t)
 }
 
-// The same functions, with the demo's calls made by the one inside a VPC, which the
-// others record.
+// The same functions, with the demo's calls made by the one inside a VPC, which the others record.
 func TestFunctionsTogetherThroughAVPC(t *testing.T) {
 	f := newTogether(t, emulator.Config(t), map[string]string{app.EnvInVPC: "demo", app.EnvCalls: callsARN})
 	f.live()
@@ -88,8 +86,7 @@ func TestFunctionsTogetherThroughAVPC(t *testing.T) {
 	}
 }
 
-// The longest call that a step may make ends before the function inside does, and
-// that before a lease that a step takes is over.
+// The longest call that a step may make ends before the function inside does, and that before a lease that a step takes is over.
 func TestCallsEndBeforeTheirLease(t *testing.T) {
 	longest := map[string]wired.Provider{"longest": {Provider: demo.New(0, time.Now), CallTimeout: app.CallsTimeout}}
 	if wired.Check(longest, app.ProvisionerTimeout) == nil {

@@ -26,11 +26,9 @@ var update = flag.Bool("update", false, "write what is counted to testdata/usage
 
 // usage is what AWS bills for.
 type usage struct {
-	// Requests are the gateway's, each of which calls the API; Waits are those of
-	// them that waited for the provisioner.
+	// Requests are the gateway's, each of which calls the API; Waits are those of them that waited for the provisioner.
 	Requests, Waits int
-	// Steps are calls of the provisioner, Delays those that wait out the demo's
-	// delay.
+	// Steps are calls of the provisioner, Delays those that wait out the demo's delay.
 	Steps, Delays int
 	// Transitions are states of Step Functions that were entered.
 	Transitions int
@@ -46,8 +44,7 @@ type usage struct {
 	calls map[string]int // of DynamoDB and KMS, by their actions
 }
 
-// A meter counts at the wire. It knows what each write makes of an item, which DynamoDB bills by the larger of before and
-// after.
+// A meter counts at the wire. It knows what each write makes of an item, which DynamoDB bills by the larger of before and after.
 type meter struct {
 	next aws.HTTPClient
 
@@ -148,8 +145,7 @@ func units(size, unit int, consistent bool) float64 {
 	return n
 }
 
-// write gives the units of replacing an item; nil removes it. A write that is
-// refused is billed all the same.
+// write gives the units of replacing an item; nil removes it. A write that is refused is billed all the same.
 func (m *meter) write(key, to map[string]map[string]any, done bool) float64 {
 	before := m.items[keyOf(key)]
 	var after item
@@ -198,8 +194,7 @@ func (m *meter) taken() usage {
 	return out
 }
 
-// TestUsage counts what an instance's life takes, and a reaper that finds nothing: docs/costs.md
-// computes its prices from both.
+// TestUsage counts what an instance's life takes, and a reaper that finds nothing: docs/costs.md computes its prices from both.
 func TestUsage(t *testing.T) {
 	const file = "testdata/usage.json"
 	cfg := emulator.Config(t)

@@ -87,8 +87,7 @@ func TestWhatABackupLeavesIsRemoved(t *testing.T) {
 	expect.OK(t, expect.Err(os.Lstat(filepath.Join(dir, "longshore.db"))))
 }
 
-// A server that outlived its broker is never copied by one that does not run it: its files
-// are not of one moment.
+// A server that outlived its broker is never copied by one that does not run it: its files are not of one moment.
 func TestAServerThatIsNotTheBrokersIsNotCopied(t *testing.T) {
 	dir := t.TempDir()
 	e := begun(t, dir)

@@ -32,8 +32,7 @@ func contents(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// A folder that a version before the first release wrote has neither a console nor a
-// backup, and is left as it is.
+// A folder that a version before the first release wrote has neither a console nor a backup, and is left as it is.
 func TestCommandsRefuseAnOldFolder(t *testing.T) {
 	dir := withInstances(t, "one")
 	old := `{"format": 1, "identity": "of its records", "broker": "b", "check": "AAAA"}`

@@ -94,8 +94,7 @@ func examples(t *testing.T, credentials map[string]any) {
 		"go":     {"go", "example.go", "go run"},
 		"python": {"python", "example.py", installed + "/python/bin/python3"},
 		"js":     {"node", "example.js", "node"},
-		"java": {"java", "Example.java",
-			"java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp " + installed + "/postgresql.jar"},
+		"java":   {"java", "Example.java", "java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp " + installed + "/postgresql.jar"},
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()

@@ -34,9 +34,8 @@ func nothingIsLeft(t *testing.T, s *pgtest.Server, a hosted.Access) {
 	}
 }
 
-// `serve --postgres URL`: without it nothing is offered, with it databases work; and
-// once there are some, the offering stays without the server: operations wait until it is
-// named again, and the log says what to do.
+// `serve --postgres URL`: without it nothing is offered, with it databases work; and once there are some, the offering stays
+// without the server: operations wait until it is named again, and the log says what to do.
 func TestPostgresByURL(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "17")

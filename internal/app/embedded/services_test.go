@@ -42,9 +42,8 @@ func isAt(t *testing.T, url, region string) {
 	}
 }
 
-// The embedded broker goes on without AWS services until they are asked for and their
-// account is prepared, and says the command. Where they were used before, it waits for
-// an AWS that does not answer.
+// The embedded broker goes on without AWS services until they are asked for and their account is prepared, and says the command.
+// Where they were used before, it waits for an AWS that does not answer.
 func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	cfg := emulator.Config(t)
 	isAt(t, *cfg.BaseEndpoint, cfg.Region)

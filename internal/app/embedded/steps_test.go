@@ -109,8 +109,7 @@ func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 	}
 }
 
-// A broker that runs notices damage that no request has met, says what to do, and then
-// changes nothing.
+// A broker that runs notices damage that no request has met, says what to do, and then changes nothing.
 func TestDamageStopsChanges(t *testing.T) {
 	dir := withInstances(t, "one")
 	path := filepath.Join(dir, "longshore.db")
@@ -166,8 +165,7 @@ func TestAPageShowsFacts(t *testing.T) {
 	}
 }
 
-// The embedded broker holds a platform to the rate that its environment gives,
-// and to none unless it gives one.
+// The embedded broker holds a platform to the rate that its environment gives, and to none unless it gives one.
 func TestTheRateOfAPlatformEmbedded(t *testing.T) {
 	given := func(rate string) (Settings, error) {
 		return Settings{Listen: ":0", Data: t.TempDir()}.Complete(func(name string) string {

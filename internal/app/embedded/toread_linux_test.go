@@ -16,8 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// asAnother runs a test's goroutine as a user who may write nothing here; root may write
-// whatever the modes of files say.
+// asAnother runs a test's goroutine as a user who may write nothing here; root may write whatever the modes of files say.
 func asAnother(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {

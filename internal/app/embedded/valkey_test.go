@@ -15,9 +15,8 @@ import (
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
-// A server behind TLS, by rediss:// and its certificate: apps get in with what they
-// are given, until the unbind. Without the URL the offering stays, as there is an
-// instance.
+// A server behind TLS, by rediss:// and its certificate: apps get in with what they are given, until the unbind. Without the URL
+// the offering stays, as there is an instance.
 func TestValkeyByTLS(t *testing.T) {
 	t.Parallel()
 	server := valkeytest.Start(t, "app")

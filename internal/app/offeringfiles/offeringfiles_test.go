@@ -111,8 +111,7 @@ func TestLoadWithoutFolder(t *testing.T) {
 // says, and permissions that lack nothing.
 func TestFourFiles(t *testing.T) {
 	var warnings []advice.Error
-	c := expect.Get(offeringfiles.Validate("../../../docs/examples",
-		func(w advice.Error) { warnings = append(warnings, w) }))(t)
+	c := expect.Get(offeringfiles.Validate("../../../docs/examples", func(w advice.Error) { warnings = append(warnings, w) }))(t)
 	if len(warnings) != 1 || filepath.Base(warnings[0].File) != "permissions.json" {
 		t.Errorf("beside what CloudFormation may also call, it warns: %v", warnings)
 	}
@@ -149,8 +148,7 @@ func TestDocumentedBoundary(t *testing.T) {
 // cfnLint is where `make cfn-lint` installs it.
 const cfnLint = "../../../.tools/cfn-lint-1.58.0/bin/cfn-lint"
 
-// The linter knows properties and attributes that no check here knows. Its findings name
-// the operator's file and line.
+// The linter knows properties and attributes that no check here knows. Its findings name the operator's file and line.
 func TestLinted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the linter takes seconds, which -short leaves out")
@@ -193,8 +191,7 @@ func TestWithoutALinter(t *testing.T) {
 	}
 }
 
-// An operator's offering is locked, cannot change under its version, and is locked again
-// under another one.
+// An operator's offering is locked, cannot change under its version, and is locked again under another one.
 func TestLock(t *testing.T) {
 	dir, path := newAWS(t, "first-log")
 	lock := filepath.Join(filepath.Dir(path), compile.LockFile)

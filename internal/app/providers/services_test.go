@@ -39,8 +39,7 @@ func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 	}
 }
 
-// Rules name plans as people do; the provider knows them by their ids. Without a catalog there
-// are no rules.
+// Rules name plans as people do; the provider knows them by their ids. Without a catalog there are no rules.
 func TestRulesOfTargetsNamePlans(t *testing.T) {
 	targets := plan.Targets{Targets: map[string]plan.Target{"default": {}, "other": {Region: "eu-west-1"}},
 		Rules: []plan.TargetRule{

@@ -15,8 +15,7 @@ func (empty) List(context.Context, string) ([]provider.Holding, string, error) {
 
 type reconciler struct{ wired.Reconciler }
 
-// A provider may have no inventory, and its calls leave their function the
-// time to record what they came to.
+// A provider may have no inventory, and its calls leave their function the time to record what they came to.
 func TestCheck(t *testing.T) {
 	const function = time.Minute
 	for name, c := range map[string]struct {
