@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +22,6 @@ import (
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -48,11 +48,8 @@ func newCloud(t *testing.T) *cloud {
 		dynamo: dynamodb.NewFromConfig(cfg), endpoint: *cfg.BaseEndpoint, functions: map[string]string{},
 	}
 	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
-	found, err := cloudformation.NewFromConfig(cfg).DescribeStackResources(t.Context(),
-		&cloudformation.DescribeStackResourcesInput{StackName: &stack})
-	if err != nil {
-		t.Fatalf("reading stack %q: %v", stack, err)
-	}
+	found := expect.Get(cloudformation.NewFromConfig(cfg).DescribeStackResources(t.Context(),
+		&cloudformation.DescribeStackResourcesInput{StackName: &stack}))(t)
 	for _, r := range found.StackResources {
 		id := aws.ToString(r.PhysicalResourceId)
 		switch aws.ToString(r.ResourceType) {
@@ -77,24 +74,21 @@ func newCloud(t *testing.T) *cloud {
 	return c
 }
 
+func (c *cloud) configuration(t *testing.T, function string) *lambda.GetFunctionConfigurationOutput {
+	t.Helper()
+	return expect.Get(c.lambda.GetFunctionConfiguration(t.Context(),
+		&lambda.GetFunctionConfigurationInput{FunctionName: aws.String(c.functions[function])}))(t, function)
+}
+
 func (c *cloud) environment(t *testing.T, function string) map[string]string {
 	t.Helper()
-	out, err := c.lambda.GetFunctionConfiguration(t.Context(),
-		&lambda.GetFunctionConfigurationInput{FunctionName: aws.String(c.functions[function])})
-	if err != nil {
-		t.Fatalf("reading function %q: %v", function, err)
-	}
-	return out.Environment.Variables
+	return c.configuration(t, function).Environment.Variables
 }
 
 // with changes a function's settings, and gives what undoes that. A timeout of zero leaves it as it is.
 func (c *cloud) with(t *testing.T, function string, timeout time.Duration, change map[string]string) (undo func()) {
 	t.Helper()
-	name := c.functions[function]
-	was, err := c.lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &name})
-	if err != nil {
-		t.Fatalf("reading function %q: %v", function, err)
-	}
+	name, was := c.functions[function], c.configuration(t, function)
 	variables := maps.Clone(was.Environment.Variables)
 	maps.Copy(variables, change)
 	apply := func(ctx context.Context, variables map[string]string, seconds *int32) {
@@ -106,22 +100,14 @@ func (c *cloud) with(t *testing.T, function string, timeout time.Duration, chang
 			err = lambda.NewFunctionUpdatedV2Waiter(c.lambda).Wait(ctx,
 				&lambda.GetFunctionInput{FunctionName: &name}, 5*time.Minute)
 		}
-		if err != nil {
-			t.Fatalf("changing function %q: %v", function, err)
-		}
+		expect.OK(t, err, "changing", function)
 	}
 	seconds := was.Timeout
 	if timeout != 0 {
 		seconds = aws.Int32(int32(timeout / time.Second))
 	}
 	apply(t.Context(), variables, seconds)
-	undone := false
-	undo = func() {
-		if !undone {
-			undone = true
-			apply(context.WithoutCancel(t.Context()), was.Environment.Variables, was.Timeout)
-		}
-	}
+	undo = sync.OnceFunc(func() { apply(context.WithoutCancel(t.Context()), was.Environment.Variables, was.Timeout) })
 	t.Cleanup(undo)
 	return undo
 }
@@ -136,12 +122,10 @@ func (c *cloud) execution(t *testing.T, operation string) string {
 	t.Helper()
 	out, err := c.sfn.DescribeExecution(t.Context(),
 		&sfn.DescribeExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))})
-	if err != nil {
-		if strings.Contains(err.Error(), "ExecutionDoesNotExist") {
-			return ""
-		}
-		t.Fatalf("reading the execution of %q: %v", operation, err)
+	if isAbsent(err) {
+		return ""
 	}
+	expect.OK(t, err, operation)
 	return string(out.Status)
 }
 
@@ -150,21 +134,23 @@ func (c *cloud) waits(t *testing.T, operation string) bool {
 	t.Helper()
 	history, err := c.sfn.GetExecutionHistory(t.Context(),
 		&sfn.GetExecutionHistoryInput{ExecutionArn: aws.String(c.executionARN(t, operation))})
-	if err != nil {
-		if strings.Contains(err.Error(), "ExecutionDoesNotExist") {
-			return false
-		}
-		t.Fatalf("reading the history of the execution of %q: %v", operation, err)
+	if isAbsent(err) {
+		return false
 	}
+	expect.OK(t, err, operation)
 	return slices.ContainsFunc(history.Events, func(e sfntypes.HistoryEvent) bool {
 		return e.Type == sfntypes.HistoryEventTypeWaitStateEntered
 	})
 }
 
+// isAbsent reports whether there is no such execution.
+func isAbsent(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "ExecutionDoesNotExist")
+}
+
 func (c *cloud) executionARN(t *testing.T, operation string) string {
 	t.Helper()
-	token := expect.Get(lifecycle.ParseToken(operation))(t)
-	return strings.Replace(c.machine, ":stateMachine:", ":execution:", 1) + ":" + token.Operation + "-1"
+	return strings.Replace(c.machine, ":stateMachine:", ":execution:", 1) + ":" + lifeOf(t, operation) + "-1"
 }
 
 // eventually waits until something is so.

@@ -41,23 +41,18 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	for _, r := range report.Results {
-		if r.Outcome != conformance.Failed && r.Outcome != conformance.Blocked {
-			if why, ok := faults[r.ID]; ok {
-				t.Errorf("%s passes, although: %s", r.ID, why)
-			}
-			continue
-		}
-		if why, ok := faults[r.ID]; ok {
+		why, known := faults[r.ID]
+		switch failed := r.Outcome == conformance.Failed || r.Outcome == conformance.Blocked; {
+		case known && failed:
 			t.Logf("%s: %s", r.ID, why)
-			continue
-		}
-		t.Errorf("%s [%s] %s (%s): %s %s", r.ID, r.Level, r.Outcome, r.Plan, r.Title, r.Reason)
-		for _, f := range r.Failures {
-			t.Errorf("  %s", f)
+		case known:
+			t.Errorf("%s passes, although: %s", r.ID, why)
+		case failed:
+			t.Errorf("%s [%s] %s (%s): %s %s %q", r.ID, r.Level, r.Outcome, r.Plan, r.Title, r.Reason, r.Failures)
 		}
 	}
-	for _, left := range report.Left {
-		t.Errorf("left behind: %s", left)
+	if len(report.Left) > 0 {
+		t.Errorf("left behind: %s", report.Left)
 	}
 	passed, chosen := report.Count(conformance.Passed), len(options.Cases())
 	t.Logf("%d cases in %v: %d passed", len(report.Results), report.Duration.Round(time.Second), passed)

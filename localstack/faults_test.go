@@ -30,21 +30,21 @@ import (
 // side, every operation has to come to its end by what the broker does itself, its schedule included, and a deletion after
 // it.
 func TestFaults(t *testing.T) {
-	faults := []struct {
+	type fault struct {
 		name string
 		// inject makes an instance whose operation meets the fault.
 		inject func(t *testing.T, p platform, c *cloud, instance string) (operation string)
-	}{
+	}
+	p, c := newPlatform(t), newCloud(t)
+	type broken struct{ name, instance, operation string }
+	var all []broken
+	for _, f := range []fault{
 		{"ExecutionAborted", aborted}, // it takes longest to be noticed
 		{"KilledBetweenCallAndRecord", killed},
 		{"StartFails", startFails},
 		{"StepDeliveredTwice", deliveredTwice},
 		{"DeployInTheMiddle", deployed},
-	}
-	p, c := newPlatform(t), newCloud(t)
-	type broken struct{ name, instance, operation string }
-	var all []broken
-	for _, f := range faults {
+	} {
 		b := broken{name: f.name, instance: id("i")}
 		injected := t.Run("Inject"+f.name, func(t *testing.T) { b.operation = f.inject(t, p, c, b.instance) })
 		if injected && b.operation != "" { // else it has failed, or been skipped
@@ -55,14 +55,12 @@ func TestFaults(t *testing.T) {
 	for _, b := range all {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			instance, operation := b.instance, b.operation
-			path := instancePath(instance)
-			if state := p.settled(t, path, operation); state != "succeeded" {
+			path := instancePath(b.instance)
+			if state := p.settled(t, path, b.operation); state != "succeeded" {
 				t.Fatalf("the operation ended %q", state)
 			}
 			p.call(t, "GET", path, "", 200)
-			deleted := p.call(t, "DELETE", path+"?accepts_incomplete=true&"+hints(planAsync), "", 202).text("operation")
-			p.settled(t, path, deleted)
+			p.ends(t, "DELETE", path, hints(planAsync), "")
 			p.call(t, "GET", path, "", 404)
 		})
 	}
@@ -71,8 +69,7 @@ func TestFaults(t *testing.T) {
 // accepted orders an instance that takes a time.
 func accepted(t *testing.T, p platform, instance string, seconds float64) (operation string) {
 	t.Helper()
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s",`+
-		`"parameters":{"delay_seconds":%g,"note":%q}}`, service, planAsync, seconds, canary)
+	body := order(service, planAsync, fmt.Sprintf(`,"parameters":{"delay_seconds":%g,"note":%q}`, seconds, canary))
 	return p.call(t, "PUT", instancePath(instance)+"?accepts_incomplete=true", body, 202).text("operation")
 }
 
@@ -132,10 +129,8 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 	operation := accepted(t, p, instance, 45)
 	eventually(t, "the execution waits", 5*time.Minute, func() bool { return c.waits(t, operation) })
-	if _, err := c.sfn.StopExecution(t.Context(),
-		&sfn.StopExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))}); err != nil {
-		t.Fatalf("stopping the execution: %v", err)
-	}
+	expect.Get(c.sfn.StopExecution(t.Context(),
+		&sfn.StopExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))}))(t)
 	eventually(t, "the execution has ended", 5*time.Minute, func() bool { return c.execution(t, operation) == "ABORTED" })
 	eventually(t, "a dead letter tells of it", 5*time.Minute, func() bool {
 		told, err := messages(t.Context(), c.sqs, c.letters)
@@ -165,9 +160,7 @@ func deliveredTwice(t *testing.T, p platform, c *cloud, instance string) string 
 		}()
 	}
 	for range 3 {
-		if err := <-answers; err != nil {
-			t.Errorf("a step that was delivered again: %v", err)
-		}
+		expect.Fails(t, "a step that was delivered again", nil, <-answers)
 	}
 	return operation
 }
@@ -187,7 +180,6 @@ func deploy(t *testing.T, delay string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "./deploy.sh")
 	command.Env = append(os.Environ(), "LONGSHORE_DEMO_DELAY="+delay)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("deploying: %v\n%s", err, out)
-	}
+	out, err := command.CombinedOutput()
+	expect.OK(t, err, "deploying", string(out))
 }

@@ -5,7 +5,6 @@ package localstack_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -24,9 +23,7 @@ func script(ctx context.Context, t *testing.T, stack, line, more string) string 
 	var diagnostics strings.Builder
 	c.Stderr = &diagnostics
 	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%s of %s: %v\n%s%s", line, stack, err, out, diagnostics.String())
-	}
+	expect.OK(t, err, line, stack, string(out), diagnostics.String())
 	return string(out)
 }
 
@@ -49,10 +46,7 @@ func (p platform) bound(t *testing.T, instance, binding string) string {
 	t.Helper()
 	path := instancePath(instance)
 	p.call(t, "PUT", path, provision(planSync), 201)
-	a := p.call(t, "PUT", path+"/service_bindings/"+binding,
-		fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
-	keepCredentials(a.body)
-	return credentialsOf(t, a)
+	return credentialsOf(t, p.call(t, "PUT", path+"/service_bindings/"+binding, bind(service, planSync), 201))
 }
 
 func credentialsOf(t *testing.T, a answer) string {
@@ -69,16 +63,16 @@ func (p platform) knows(t *testing.T, instance, binding, credentials string) {
 	t.Helper()
 	path := instancePath(instance)
 	p.call(t, "GET", path, "", 200)
-	if got := credentialsOf(t, p.call(t, "GET", path+"/service_bindings/"+binding, "", 200)); got != credentials {
+	if credentialsOf(t, p.call(t, "GET", path+"/service_bindings/"+binding, "", 200)) != credentials {
 		t.Error("the binding has other credentials")
 	}
 }
 
-func (p platform) deletes(t *testing.T, instance, binding string) {
+// forgets deletes the binding, and then the instance.
+func (p platform) forgets(t *testing.T, instance, binding string) {
 	t.Helper()
 	path := instancePath(instance)
-	p.call(t, "DELETE", path+"/service_bindings/"+binding+"?"+hints(planSync), "", 200)
-	p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)
+	p.deletes(t, path+"/service_bindings/"+binding, path)
 	p.call(t, "GET", path, "", 404)
 }
 
@@ -90,16 +84,13 @@ func TestANewStackGoesOnWithWhatWasKept(t *testing.T) {
 	t.Cleanup(func() { script(context.Background(), t, stack, "bash destroy.sh", "") })
 	script(t.Context(), t, stack, "bash deploy.sh", "")
 	first := brokerOf(t, stack)
-	added := longshoreOn(t, stack, "platform", "add", "cf-eu")
-	second := platform{first.url, said(t, added, `user +(\S+)`), said(t, added, `password +(\S+)`)}
-	keep("a platform's password", second.password)
+	second := told(t, first.url, longshoreOn(t, stack, "platform", "add", "cf-eu"))
 	secondID := said(t, longshoreOn(t, stack, "platform", "list"), `cf-eu +(p-\S+)`)
 	time.Sleep(platforms.Spread) // each process of the function learns of it by itself
 	ofFirst, ofSecond := first.bound(t, "i", "b-1"), second.bound(t, "i", "b-2")
 
-	kept, err := exec.CommandContext(t.Context(), "go", "run", "-C", "../infra", "./deployed", "kept", "--stack", stack).Output()
-	expect.OK(t, err, "what stays is not said")
-	goOn := said(t, string(kept), `CONTEXT="([^"]+)"`)
+	kept := script(t.Context(), t, stack, `go run -C ../infra ./deployed kept --stack "$STACK"`, "")
+	goOn := said(t, kept, `CONTEXT="([^"]+)"`)
 	script(t.Context(), t, stack, "bash destroy.sh", "")
 
 	script(t.Context(), t, stack, "bash deploy.sh", goOn)
@@ -113,7 +104,7 @@ func TestANewStackGoesOnWithWhatWasKept(t *testing.T) {
 	first.url, second.url = now.url, now.url
 	first.knows(t, "i", "b-1", ofFirst)
 	second.knows(t, "i", "b-2", ofSecond)
-	first.deletes(t, "i", "b-1")
+	first.forgets(t, "i", "b-1")
 	second.knows(t, "i", "b-2", ofSecond)
 
 	// The secret is lost: there is another one, with a new login. On AWS its name ends with what CloudFormation chooses at
@@ -124,11 +115,9 @@ func TestANewStackGoesOnWithWhatWasKept(t *testing.T) {
 	if other.password == first.password {
 		t.Fatal("the secret is not lost: the test proves nothing")
 	}
-	again := longshoreOn(t, stack, "platform", "add", "cf-eu", "--id", secondID)
-	returned := platform{other.url, said(t, again, `user +(\S+)`), said(t, again, `password +(\S+)`)}
-	keep("a platform's new password", returned.password)
+	returned := told(t, other.url, longshoreOn(t, stack, "platform", "add", "cf-eu", "--id", secondID))
 	time.Sleep(platforms.Spread)
 	other.call(t, "GET", instancePath("i"), "", 404) // the first platform's was deleted
 	returned.knows(t, "i", "b-2", ofSecond)
-	returned.deletes(t, "i", "b-2")
+	returned.forgets(t, "i", "b-2")
 }

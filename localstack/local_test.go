@@ -5,7 +5,6 @@ package localstack_test
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -31,18 +30,16 @@ func TestRunBesideTheEmulator(t *testing.T) {
 	plan := servicestest.Services()[at].Deployed()
 	service, id := p.planOf(t, "s3", plan.Name)
 	path := instancePath("i")
-	binding, ids := path+"/service_bindings/b", "service_id="+service+"&plan_id="+id
-	p.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service,
-		id))
-	p.ends(t, "PUT", binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, id))
+	binding, ids := path+"/service_bindings/b", hintsOf(service, id)
+	p.ends(t, "PUT", path, "", order(service, id, ""))
+	p.ends(t, "PUT", binding, "", bind(service, id))
 	got := texts(p.call(t, "GET", binding, "", 200).body["credentials"])
 	endpoint := said(t, strings.Join(env, "\n"), `(?m)^AWS_ENDPOINT_URL=(.*)$`)
-	if err := plan.Use(t.Context(), servicestest.Config(endpoint, got), got); err != nil {
-		t.Errorf("the credentials are of no use: %v", err)
-	}
+	use := func() error { return plan.Use(t.Context(), servicestest.Config(endpoint, got), got) }
+	expect.Fails(t, "using the credentials", nil, use())
 	p.ends(t, "DELETE", binding, ids, "")
 	enforced := endpoint != os.Getenv("AWS_ENDPOINT_URL") // then it is a gateway
-	if err := plan.Use(t.Context(), servicestest.Config(endpoint, got), got); servicestest.Refused(err) != enforced {
+	if err := use(); servicestest.Refused(err) != enforced {
 		t.Errorf("refused after the unbind must be %v: %v", enforced, err)
 	}
 	p.ends(t, "DELETE", path, ids, "")
@@ -58,9 +55,8 @@ func startedBeside(t *testing.T, env []string) platform {
 		c.Env = append(slices.Clone(env), "LONGSHORE_USERNAME="+p.username, "LONGSHORE_PASSWORD="+p.password)
 		return c
 	}
-	if out, err := longshore("aws", "bootstrap", "--emulated").CombinedOutput(); err != nil {
-		t.Fatalf("preparing the account: %v\n%s", err, out)
-	}
+	said, err := longshore("aws", "bootstrap", "--emulated").CombinedOutput()
+	expect.OK(t, err, string(said))
 	serve := longshore("serve", "--listen", "127.0.0.1:0")
 	var log bytes.Buffer
 	serve.Stderr = &log

@@ -3,7 +3,6 @@
 package localstack_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,30 +28,24 @@ func TestOperators(t *testing.T) {
 	instance := id("operated")
 	operation := accepted(t, p, instance, 120) // long enough for the commands, its deletion takes as long
 	eventually(t, "it is being made", settleLimit, func() bool { return c.waits(t, operation) })
-	if out := longshore(t, "instances", instance); !strings.Contains(out, operation) || !strings.Contains(out, "creating") {
-		t.Fatalf("what is shown:\n%s", out)
+	expect.Says(t, "what is shown", longshore(t, "instances", instance), operation, "creating")
+	expect.Says(t, "driving it again", longshore(t, "retry", operation), "attempt 2")
+	ended := longshore(t, "settle", operation, "--failed", "Ask again next week.", "--yes")
+	expect.Says(t, "ending it", ended, "create failed")
+	polled := func() (state, description string) {
+		a := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200)
+		return a.text("state"), a.text("description")
 	}
-	if out := longshore(t, "retry", operation); !strings.Contains(out, "attempt 2") {
-		t.Fatalf("driving it again says:\n%s", out)
+	if state, description := polled(); state != "failed" || description != "Ask again next week." {
+		t.Errorf("the platform is told %s: %s", state, description)
 	}
-	if out := longshore(t, "settle", operation, "--failed", "Ask again next week.",
-		"--yes"); !strings.Contains(out, "create failed") {
-		t.Fatalf("ending it says:\n%s", out)
-	}
-	if a := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200); a.text("state") != "failed" ||
-		a.text("description") != "Ask again next week." {
-		t.Errorf("the platform is told %s", a.raw)
-	}
-	if out := longshore(t, "retry", operation); !strings.Contains(out, "deprovision") {
-		t.Fatalf("deleting it says:\n%s", out)
-	}
+	expect.Says(t, "deleting it", longshore(t, "retry", operation), "deprovision")
 	eventually(t, "its deletion has ended", settleLimit, func() bool {
 		return !strings.Contains(longshore(t, "instances", "--state", "running"), instance)
 	})
 	// To the platform it stays failed until it is deleted (PROV-30).
-	if state := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200).text("state"); state != "failed" {
-		t.Errorf("the platform is told %q", state)
-	}
+	state, _ := polled()
+	expect.Same(t, "the platform is told", "failed", state)
 	p.call(t, "DELETE", instancePath(instance)+"?accepts_incomplete=true&"+hints(planAsync), "", 410)
 }
 
@@ -62,14 +55,14 @@ func TestRebuild(t *testing.T) {
 	n, c := newTenant(t), newCloud(t)
 	service, plan := n.planOf(t, "sqs", "standard")
 	instance, binding := id("lost"), id("b")
-	path, ids := instancePath(instance), "service_id="+service+"&plan_id="+plan
-	n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service,
-		plan))
-	n.ends(t, "PUT", path+"/service_bindings/"+binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan))
+	path, ids := instancePath(instance), hintsOf(service, plan)
+	bound := path + "/service_bindings/" + binding
+	n.ends(t, "PUT", path, "", order(service, plan, ""))
+	n.ends(t, "PUT", bound, "", bind(service, plan))
 
 	records := c.records()
 	lost := 0
-	for cursor := ""; ; {
+	for cursor, more := "", true; more; more = cursor != "" {
 		page := expect.Get(records.Scan(t.Context(), cursor))(t)
 		for _, r := range page.Records {
 			if strings.Contains(r.Partition, instance) || strings.Contains(r.Partition, binding) {
@@ -77,24 +70,17 @@ func TestRebuild(t *testing.T) {
 				expect.OK(t, records.Commit(t.Context(), store.Delete(r.Key, r.Version)))
 			}
 		}
-		if cursor = page.Next; cursor == "" {
-			break
-		}
+		cursor = page.Next
 	}
 	if lost < 3 {
 		t.Fatalf("%d records were of the instance and its binding", lost)
 	}
 	n.call(t, "GET", path, "", 404)
 
-	out := longshore(t, "rebuild", "--yes")
-	if !strings.Contains(out, instance+"/"+binding) {
-		t.Fatalf("the binding is not to be rotated:\n%s", out)
-	}
+	expect.Says(t, "what is to be rotated", longshore(t, "rebuild", "--yes"), instance+"/"+binding)
 	expect.Same(t, "the instance is of plan", plan, n.call(t, "GET", path, "", 200).text("plan_id"))
-	if a := n.call(t, "GET", path+"/service_bindings/"+binding, "", 422); !strings.Contains(a.text("description"), "rotate it") {
-		t.Errorf("a binding without its credentials: %s", a.raw)
-	}
-	n.ends(t, "DELETE", path+"/service_bindings/"+binding, ids, "")
+	expect.Says(t, "a binding without its credentials", n.call(t, "GET", bound, "", 422).text("description"), "rotate it")
+	n.ends(t, "DELETE", bound, ids, "")
 	n.ends(t, "DELETE", path, ids, "")
 	n.call(t, "GET", path, "", 404)
 }
@@ -103,50 +89,38 @@ func TestRebuild(t *testing.T) {
 // what another key of KMS has sealed. Nothing else runs meanwhile: another rebuild would give it up as well.
 func TestRebuildWithALostKey(t *testing.T) {
 	p, c := newPlatform(t), newCloud(t)
-	instance, binding := id("rekeyed"), id("b")
+	instance, binding, kept := id("rekeyed"), id("b"), id("kept")
 	path := instancePath(instance)
+	bound, keeps := path+"/service_bindings/"+binding, path+"/service_bindings/"+kept
 	p.call(t, "PUT", path, provision(planSync), 201)
-	p.call(t, "PUT", path+"/service_bindings/"+binding, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
-	kept := id("kept")
-	p.call(t, "PUT", path+"/service_bindings/"+kept, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
+	p.call(t, "PUT", bound, bind(service, planSync), 201)
+	p.call(t, "PUT", keeps, bind(service, planSync), 201)
 
 	client := awskms.NewFromConfig(emulator.Config(t))
 	made := expect.Get(client.CreateKey(t.Context(), &awskms.CreateKeyInput{}))(t)
 	lost := kms.New(client, *made.KeyMetadata.Arn)
 	records := ledger.New(c.records(), func() string { return id("test") })
 	key := lifecycle.Key{Platform: "default", Instance: instance, Binding: binding}
-	b, err := records.Record(t.Context(), key, time.Now())
-	if err == nil {
-		b.Grant, err = lost.Seal(t.Context(), vault.Label{Key: key, Member: vault.Grant}, []byte(`{}`))
+	sealed := func(of lifecycle.Key, member vault.Member) []byte {
+		return expect.Get(lost.Seal(t.Context(), vault.Label{Key: of, Member: member}, []byte(`{}`)))(t)
 	}
-	expect.OK(t, err)
-	i, err := records.Record(t.Context(), key.InstanceKey(), time.Now())
-	if err == nil {
-		i.Attributes.Parameters, err = lost.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.Parameters}, []byte(`{}`))
-	}
-	if err == nil {
-		err = records.Commit(t.Context(), ledger.Put(b), ledger.Put(i))
-	}
-	expect.OK(t, err)
-	p.call(t, "GET", path+"/service_bindings/"+binding, "", 500)
+	b := expect.Get(records.Record(t.Context(), key, time.Now()))(t)
+	b.Grant = sealed(key, vault.Grant)
+	i := expect.Get(records.Record(t.Context(), key.InstanceKey(), time.Now()))(t)
+	i.Attributes.Parameters = sealed(i.Key, vault.Parameters)
+	expect.OK(t, records.Commit(t.Context(), ledger.Put(b), ledger.Put(i)))
+	p.call(t, "GET", bound, "", 500)
 
 	out := longshore(t, "rebuild", "--yes")
-	if !strings.Contains(out, instance+"/"+binding) || strings.Contains(out, instance+"/"+kept) ||
-		!strings.Contains(out, "\n  "+instance+"\n") {
-		t.Errorf("what is lost is not what was said:\n%s", out)
-	}
+	expect.Says(t, "what is lost", out, instance+"/"+binding, "\n  "+instance+"\n")
+	expect.Never(t, "what is lost", out, instance+"/"+kept)
 	p.call(t, "GET", path, "", 200)
-	for method, body := range map[string]string{"GET": "",
-		"PUT": fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync)} {
-		if a := p.call(t, method, path+"/service_bindings/"+binding, body,
-			422); !strings.Contains(a.text("description"), "rotate it") {
-			t.Errorf("%s of a binding without its credentials: %s", method, a.raw)
-		}
+	for method, body := range map[string]string{"GET": "", "PUT": bind(service, planSync)} {
+		expect.Says(t, method+" of a binding without its credentials", p.call(t, method, bound, body, 422).text("description"),
+			"rotate it")
 	}
-	p.call(t, "GET", path+"/service_bindings/"+kept, "", 200)
-	for _, of := range []string{path + "/service_bindings/" + binding, path + "/service_bindings/" + kept, path} {
-		p.call(t, "DELETE", of+"?"+hints(planSync), "", 200)
-	}
+	p.call(t, "GET", keeps, "", 200)
+	p.deletes(t, bound, keeps, path)
 	p.call(t, "GET", path, "", 404)
 }
 
@@ -155,17 +129,12 @@ func TestRebuildWithALostKey(t *testing.T) {
 func TestAFailedSweepIsToldOf(t *testing.T) {
 	c := newCloud(t)
 	function := c.functions["reaper"]
-	made, err := c.lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &function})
-	expect.OK(t, err)
-	if made.DeadLetterConfig == nil {
+	if c.configuration(t, "reaper").DeadLetterConfig == nil {
 		// The stack says so, which infra's own tests hold; MiniStack drops it.
 		t.Log("the emulator gives functions no dead letters")
 		return
 	}
-	letters := func() int {
-		told := expect.Get(messages(t.Context(), c.sqs, c.letters))(t)
-		return len(told)
-	}
+	letters := func() int { return len(expect.Get(messages(t.Context(), c.sqs, c.letters))(t)) }
 	before := letters()
 	undo := c.with(t, "reaper", 0, map[string]string{app.EnvTable: c.table + "-is-not-there"})
 	expect.Get(c.lambda.Invoke(t.Context(),

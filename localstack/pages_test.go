@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A visitor is a browser in one session, without script.
@@ -46,10 +48,7 @@ func (v *visitor) enter() *http.Response {
 // send is a request in the session, if there is one, and follows no redirect.
 func (v *visitor) send(method, path string, form url.Values) (*http.Response, string) {
 	v.Helper()
-	q, err := http.NewRequestWithContext(v.Context(), method, v.url+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		v.Fatal(err)
-	}
+	q := expect.Get(http.NewRequestWithContext(v.Context(), method, v.url+path, strings.NewReader(form.Encode())))(v)
 	if method == http.MethodPost {
 		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -57,16 +56,9 @@ func (v *visitor) send(method, path string, form url.Values) (*http.Response, st
 		q.AddCookie(v.session)
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	r, err := client.Do(q)
-	if err != nil {
-		v.Fatal(err)
-	}
+	r := expect.Get(client.Do(q))(v)
 	defer func() { _ = r.Body.Close() }()
-	page, err := io.ReadAll(r.Body)
-	if err != nil {
-		v.Fatal(err)
-	}
-	return r, string(page)
+	return r, string(expect.Get(io.ReadAll(r.Body))(v))
 }
 
 // see gets a page.
@@ -87,9 +79,8 @@ func TestThePageOfAnInstance(t *testing.T) {
 	if err != nil || address.String() != "" && (address.Scheme != "https" || address.Query().Get("id") != instance) {
 		t.Errorf("the dashboard is at %q: %v", made.text("dashboard_url"), err)
 	}
-	if again := p.call(t, "GET", instancePath(instance), "", 200); again.text("dashboard_url") != address.String() {
-		t.Errorf("a fetch says that it is at %q", again.text("dashboard_url"))
-	}
+	again := p.call(t, "GET", instancePath(instance), "", 200)
+	expect.Same(t, "by a fetch, it is at", address.String(), again.text("dashboard_url"))
 	v := p.visit(t, "dashboard", instance)
 	location, err := url.Parse(v.first)
 	if err != nil || !strings.HasSuffix(location.Path, "/dashboard/instance") || location.Query().Get("id") != instance {
@@ -104,14 +95,11 @@ func TestThePageOfAnInstance(t *testing.T) {
 		status, page := v.see(at)
 		return status == 200 && strings.Contains(page, "Demo") && strings.Contains(page, "of 16 kB")
 	})
-	if status := v.enter().StatusCode; status != http.StatusForbidden {
-		t.Errorf("the link is answered %d when it is used again", status)
-	}
+	expect.Same(t, "the link is answered when it is used again", http.StatusForbidden, v.enter().StatusCode)
 	v.session = nil
-	if status, _ := v.see(at); status != http.StatusUnauthorized {
-		t.Errorf("without a session, the page is answered %d", status)
-	}
-	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 200)
+	status, _ := v.see(at)
+	expect.Same(t, "without a session, the page is answered", http.StatusUnauthorized, status)
+	p.deletes(t, instancePath(instance))
 }
 
 // A session that acts deletes an instance again whose deletion has failed.
@@ -136,8 +124,8 @@ func TestAnInstanceIsDeletedAgainFromItsPage(t *testing.T) {
 	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 410)
 }
 
-// The operator's console is there through API Gateway and below its stage, reads what it shows by
-// the rights of the API's function.
+// The operator's console is there through API Gateway and below its stage, and reads what it shows by the rights of the API's
+// function.
 func TestTheConsole(t *testing.T) {
 	t.Parallel()
 	p, instance := newPlatform(t), id("console")
@@ -159,5 +147,5 @@ func TestTheConsole(t *testing.T) {
 			t.Errorf("%s is answered %d without %q, or not whole:\n%s", path, status, want, page)
 		}
 	}
-	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 200)
+	p.deletes(t, instancePath(instance))
 }

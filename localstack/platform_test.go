@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,8 +60,8 @@ func (a answer) text(name string) string {
 	return s
 }
 
-// call sends a request whose path is escaped already. Every answer must be JSON, an error with a description.
-func (p platform) call(t *testing.T, method, path, body string, want int) answer {
+// ask sends a request whose path is escaped already.
+func (p platform) ask(t *testing.T, method, path, body string) answer {
 	t.Helper()
 	request := expect.Get(http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body)))(t)
 	request.SetBasicAuth(p.username, p.password)
@@ -73,12 +74,18 @@ func (p platform) call(t *testing.T, method, path, body string, want int) answer
 	response := expect.Get(client.Do(request))(t, method, path)
 	defer func() { _ = response.Body.Close() }()
 	raw := expect.Get(io.ReadAll(response.Body))(t, method, path)
-	a := answer{status: response.StatusCode, header: response.Header, raw: string(raw)}
-	if err := json.Unmarshal(raw, &a.body); err != nil {
-		t.Fatalf("%s %s: %d with %q, which is no JSON object", method, path, a.status, raw)
+	return answer{status: response.StatusCode, header: response.Header, raw: string(raw)}
+}
+
+// call asks for one of the statuses. Every answer must be JSON, an error with a description.
+func (p platform) call(t *testing.T, method, path, body string, want ...int) answer {
+	t.Helper()
+	a := p.ask(t, method, path, body)
+	if err := json.Unmarshal([]byte(a.raw), &a.body); err != nil {
+		t.Fatalf("%s %s: %d with %q, which is no JSON object", method, path, a.status, a.raw)
 	}
 	keepCredentials(a.body["credentials"])
-	if a.status != want {
+	if !slices.Contains(want, a.status) {
 		t.Fatalf("%s %s: %d %s, want %d", method, path, a.status, a.raw, want)
 	}
 	if a.status >= 400 && a.status != http.StatusGone && a.text("description") == "" {
@@ -89,18 +96,30 @@ func (p platform) call(t *testing.T, method, path, body string, want int) answer
 
 func instancePath(id string) string { return "/v2/service_instances/" + url.PathEscape(id) }
 
-func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }
+func hintsOf(service, plan string) string { return "service_id=" + service + "&plan_id=" + plan }
 
+func hints(plan string) string { return hintsOf(service, plan) }
+
+// order is the body that orders an instance, and has more members.
+func order(service, plan, more string) string {
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"%s}`, service, plan, more)
+}
+
+// provision orders an instance of the demo.
 func provision(plan string) string {
-	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"note":%q}}`,
-		service, plan, canary)
+	return order(service, plan, fmt.Sprintf(`,"parameters":{"note":%q}`, canary))
+}
+
+// bind is the body that orders a binding.
+func bind(service, plan string) string {
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan)
 }
 
 // settled polls the operation as a platform does; a deletion ends as gone.
 func (p platform) settled(t *testing.T, path, operation string) string {
 	t.Helper()
 	for deadline := time.Now().Add(settleLimit); time.Now().Before(deadline); time.Sleep(pollEvery) {
-		a := p.poll(t, path+"/last_operation?"+url.Values{"operation": {operation}}.Encode())
+		a := p.call(t, "GET", path+"/last_operation?"+url.Values{"operation": {operation}}.Encode(), "", 200, 410)
 		if state := a.text("state"); a.status == http.StatusGone || state != "in progress" {
 			return state
 		}
@@ -109,17 +128,24 @@ func (p platform) settled(t *testing.T, path, operation string) string {
 	return ""
 }
 
-func (p platform) poll(t *testing.T, path string) answer {
+// ends makes a request that is answered later, and waits for its end.
+func (p platform) ends(t *testing.T, method, path, query, body string) (operation string) {
 	t.Helper()
-	request := expect.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil))(t)
-	request.SetBasicAuth(p.username, p.password)
-	request.Header.Set("X-Broker-API-Version", "2.17")
-	response := expect.Get((&http.Client{Timeout: callLimit}).Do(request))(t)
-	defer func() { _ = response.Body.Close() }()
-	a := answer{status: response.StatusCode}
-	if err := json.NewDecoder(response.Body).Decode(&a.body); err != nil || a.status != http.StatusOK &&
-		a.status != http.StatusGone {
-		t.Fatalf("GET %s: %d %v", path, a.status, err)
+	operation = p.call(t, method, path+"?accepts_incomplete=true&"+query, body, 202).text("operation")
+	want := "succeeded"
+	if method == "DELETE" {
+		want = "" // it is gone
 	}
-	return a
+	if state := p.settled(t, path, operation); state != want {
+		t.Fatalf("%s %s ended %q", method, path, state)
+	}
+	return operation
+}
+
+// deletes removes, at once, what is at each of the paths, of the demo's synchronous plan.
+func (p platform) deletes(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)
+	}
 }

@@ -5,12 +5,9 @@ package localstack_test
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,9 +29,7 @@ func longshoreOn(t *testing.T, stack string, args ...string) string {
 	t.Helper()
 	args = append(args, "--stack", stack)
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("longshore %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	expect.OK(t, err, "longshore", args, string(out))
 	return string(out)
 }
 
@@ -47,16 +42,18 @@ func said(t *testing.T, out, pattern string) string {
 	return found[1]
 }
 
+// told is a platform as a command tells of it.
+func told(t *testing.T, url, out string) platform {
+	t.Helper()
+	p := platform{url, said(t, out, `user +(\S+)`), said(t, out, `password +(\S+)`)}
+	keep("a platform's password", p.password)
+	return p
+}
+
 // login is the status of a request for the catalog.
 func (p platform) login(t *testing.T) int {
 	t.Helper()
-	request := expect.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v2/catalog", nil))(t)
-	request.SetBasicAuth(p.username, p.password)
-	request.Header.Set("X-Broker-API-Version", "2.17")
-	response := expect.Get((&http.Client{Timeout: callLimit}).Do(request))(t)
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-	return response.StatusCode
+	return p.ask(t, "GET", "/v2/catalog", "").status
 }
 
 // A second platform comes, is apart from the first, changes its password under load without a refusal, and goes.
@@ -64,20 +61,14 @@ func TestPlatforms(t *testing.T) {
 	t.Parallel()
 	first := newPlatform(t)
 	name := id("cf")
-	added := longshore(t, "platform", "add", name, "--path", "/"+name, "--offering", "demo")
-	second := platform{first.url + "/" + name, said(t, added, `user +(\S+)`), said(t, added, `password +(\S+)`)}
-	keep("a platform's password", second.password)
+	second := told(t, first.url+"/"+name, longshore(t, "platform", "add", name, "--path", "/"+name, "--offering", "demo"))
 	// Each process of the function learns of it by itself.
 	time.Sleep(platforms.Spread)
-	if got := second.login(t); got != 200 {
-		t.Fatalf("after %v the new platform is answered %d", platforms.Spread, got)
-	}
-	if out := longshore(t, "platform", "list"); !strings.Contains(out, name) || strings.Contains(out, second.password) {
-		t.Errorf("the list does not name it, or tells its password:\n%s", out)
-	}
-	if a := second.call(t, "GET", "/v2/catalog", "", 200); strings.Contains(a.raw, "demo-other") {
-		t.Error("it sees more than its part")
-	}
+	// It sees no more than its part.
+	expect.Never(t, "its catalog", second.call(t, "GET", "/v2/catalog", "", 200).raw, "demo-other")
+	list := longshore(t, "platform", "list")
+	expect.Says(t, "the list", list, name)
+	expect.Never(t, "the list", list, second.password)
 	lost := platform{first.url, second.username, second.password}
 	lost.call(t, "GET", "/v2/catalog", "", 404)
 
@@ -86,14 +77,12 @@ func TestPlatforms(t *testing.T) {
 	first.call(t, "PUT", instance, provision(planSync), 201)
 	second.call(t, "GET", instance, "", 404)
 	accepted := second.call(t, "PUT", instance+"?accepts_incomplete=true", provision(planAsync), 202)
-	where := accepted.header.Get("Location")
-	expect.Says(t, "NFR-04: Location", where, "/"+name+"/operations/")
+	expect.Says(t, "NFR-04: Location", accepted.header.Get("Location"), "/"+name+"/operations/")
 	first.call(t, "GET", "/operations/"+accepted.text("operation"), "", 404)
 	expect.Same(t, "provisioning ended", "succeeded", second.settled(t, instance, accepted.text("operation")))
-	second.settled(t, instance, second.call(t, "DELETE", instance+"?accepts_incomplete=true&"+hints(planAsync), "",
-		202).text("operation"))
+	second.ends(t, "DELETE", instance, hints(planAsync), "")
 	first.call(t, "GET", instance, "", 200)
-	first.call(t, "DELETE", instance+"?"+hints(planSync), "", 200)
+	first.deletes(t, instance)
 
 	// A new password, while the old one is in use.
 	stop, refused := make(chan struct{}), 0
@@ -119,9 +108,7 @@ func TestPlatforms(t *testing.T) {
 	}
 	close(stop)
 	load.Wait()
-	if refused > 0 {
-		t.Errorf("%d requests were refused while the password was changed", refused)
-	}
+	expect.Same(t, "so many requests were refused while the password was changed", 0, refused)
 
 	longshore(t, "platform", "remove", name)
 	time.Sleep(platforms.Spread)

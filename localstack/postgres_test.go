@@ -5,16 +5,11 @@ package localstack_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/emulator"
@@ -65,57 +60,27 @@ func TestPostgresOfAStack(t *testing.T) {
 	p := brokerOf(t, stack)
 	service, plan := p.planOf(t, "postgres", "small")
 	path := instancePath("i")
-	accepted := p.call(t, "PUT", path+"?accepts_incomplete=true",
-		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan), 202)
-	if state := p.settled(t, path, accepted.text("operation")); state != "succeeded" {
-		t.Fatalf("provisioning ended %q", state)
-	}
+	p.ends(t, "PUT", path, "", order(service, plan, ""))
 	binding := path + "/service_bindings/b"
-	bound := p.call(t, "PUT", binding, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
-	keepCredentials(bound.body)
-	credentials, _ := bound.body["credentials"].(map[string]any)
-	uri, _ := credentials["uri"].(string)
-	if _, err := use(t, uri, "CREATE TABLE t (n int); INSERT INTO t VALUES (42)"); err != nil {
-		t.Fatalf("the credentials are of no use: %v", err)
+	uri := texts(p.call(t, "PUT", binding, bind(service, plan), 201).body["credentials"])["uri"]
+	conn, code := pgtest.Login(t, uri)
+	if code != "" {
+		t.Fatalf("the credentials are refused: %s", code)
 	}
+	expect.Get(conn.Exec(t.Context(), "CREATE TABLE t (n int); INSERT INTO t VALUES (42)"))(t)
+	expect.OK(t, conn.Close(t.Context()))
 
 	// A command of the operator's sees what the function inside lists.
 	expect.Says(t, "of what exists, an operator is told", longshoreOn(t, stack, "rebuild", "--yes"), "; 2 had one.")
 
-	query := "?service_id=" + service + "&plan_id=" + plan
-	p.call(t, "DELETE", binding+query, "", 200)
-	if code, err := use(t, uri, "SELECT 1"); code != "28P01" {
-		t.Errorf("after the unbind the login ends with %q: %v", code, err)
+	p.call(t, "DELETE", binding+"?"+hintsOf(service, plan), "", 200)
+	if _, code := pgtest.Login(t, uri); code != "28P01" {
+		t.Errorf("after the unbind the login ends with %q", code)
 	}
-	deleted := p.call(t, "DELETE", path+query+"&accepts_incomplete=true", "", 202).text("operation")
-	if state := p.settled(t, path, deleted); state != "" && state != "succeeded" {
-		t.Fatalf("deprovisioning ended %q", state)
+	p.ends(t, "DELETE", path, hintsOf(service, plan), "")
+	if databases, roles := server.Made(access.User); databases != 0 || roles != 0 {
+		t.Errorf("%d databases and %d roles are left on the server", databases, roles)
 	}
-	var databases, roles int
-	err := server.Connect("").QueryRow(t.Context(), `SELECT
-		(SELECT count(*) FROM pg_database JOIN pg_roles r ON datdba = r.oid WHERE rolname = $1),
-		(SELECT count(*) FROM pg_auth_members m JOIN pg_auth_members k ON k.roleid = m.member
-			JOIN pg_roles r ON k.member = r.oid WHERE r.rolname = $1)`, access.User).Scan(&databases, &roles)
-	if err != nil || databases != 0 || roles != 0 {
-		t.Errorf("%d databases and %d roles are left on the server: %v", databases, roles, err)
-	}
-}
-
-// use logs in by a uri and runs statements; the code is the server's refusal.
-func use(t *testing.T, uri, statements string) (code string, err error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, uri)
-	if err == nil {
-		_, err = conn.Exec(ctx, statements)
-		err = errors.Join(err, conn.Close(ctx))
-	}
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		code = refused.Code
-	}
-	return code, err
 }
 
 // planOf finds the ids of a plan in the catalog.

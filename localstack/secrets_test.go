@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -46,17 +46,17 @@ func keep(what, secret string) {
 	}
 }
 
+var secretNames = regexp.MustCompile(`password|secret_access_key|uri`)
+
 // keepCredentials remembers the secrets of an answer to a binding.
 func keepCredentials(v any) {
 	members, _ := v.(map[string]any)
 	for name, v := range members {
 		text, ok := v.(string)
-		switch {
-		case ok && (strings.Contains(name, "password") || strings.Contains(name, "secret_access_key") ||
-			strings.Contains(name, "uri")):
-			keep("a binding's "+name, text)
-		case !ok:
+		if !ok {
 			keepCredentials(v)
+		} else if secretNames.MatchString(name) {
+			keep("a binding's "+name, text)
 		}
 	}
 }
@@ -109,11 +109,8 @@ func nothingIsTold(ctx context.Context) (logged []string, _ error) {
 	secrets.Unlock()
 	stacks, stack := cloudformation.NewFromConfig(cfg), cmp.Or(os.Getenv("STACK"), "Longshore")
 	said, err := outputs.Of(ctx, stacks, stack)
-	if err != nil {
-		return nil, err
-	}
-	groups, err := logGroups(ctx, stacks, stack)
-	if err != nil {
+	groups, err2 := logGroups(ctx, stacks, stack)
+	if err = errors.Join(err, err2); err != nil {
 		return nil, err
 	}
 	err = errors.Join(
@@ -163,10 +160,10 @@ func (w *watch) logs(ctx context.Context, client *cloudwatchlogs.Client, groups 
 		pages := cloudwatchlogs.NewFilterLogEventsPaginator(client, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
+			if err != nil && strings.Contains(err.Error(), "ResourceNotFoundException") {
+				break
+			}
 			if err != nil {
-				if strings.Contains(err.Error(), "ResourceNotFoundException") {
-					break
-				}
 				return fmt.Errorf("reading log %q: %w", group, err)
 			}
 			for _, e := range page.Events {
@@ -193,8 +190,8 @@ func (w *watch) executions(ctx context.Context, client *sfn.Client, machine stri
 			if err != nil {
 				return fmt.Errorf("reading an execution: %w", err)
 			}
-			w.look("an execution", strings.Join([]string{
-				aws.ToString(x.Input), aws.ToString(x.Output), aws.ToString(x.Error), aws.ToString(x.Cause)}, "\n"))
+			w.look("an execution", aws.ToString(x.Input)+"\n"+aws.ToString(x.Output)+"\n"+aws.ToString(x.Error)+"\n"+
+				aws.ToString(x.Cause))
 		}
 	}
 	return nil
@@ -208,16 +205,16 @@ func (w *watch) records(ctx context.Context, client *dynamodb.Client, table stri
 			return fmt.Errorf("reading the table: %w", err)
 		}
 		for _, item := range page.Items {
-			var texts []string
+			text := ""
 			for _, v := range item {
 				switch v := v.(type) {
 				case *types.AttributeValueMemberS:
-					texts = append(texts, v.Value)
+					text += v.Value + "\n"
 				case *types.AttributeValueMemberB:
-					texts = append(texts, string(v.Value))
+					text += string(v.Value) + "\n"
 				}
 			}
-			w.look("a record", strings.Join(texts, "\n"))
+			w.look("a record", text)
 		}
 	}
 	return nil
@@ -239,7 +236,7 @@ var errOnlyTLS = errors.New("dead letters can be read by TLS only")
 
 // messages are what the queue holds, without taking it. Each is seen once.
 func messages(ctx context.Context, client *sqs.Client, queue string) (texts []string, _ error) {
-	var seen []string
+	seen := map[string]bool{}
 	for range 20 {
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &queue, MaxNumberOfMessages: 10, VisibilityTimeout: 2,
@@ -255,9 +252,8 @@ func messages(ctx context.Context, client *sqs.Client, queue string) (texts []st
 			break
 		}
 		for _, m := range out.Messages {
-			if id := aws.ToString(m.MessageId); !slices.Contains(seen, id) {
-				seen = append(seen, id)
-				texts = append(texts, aws.ToString(m.Body))
+			if id := aws.ToString(m.MessageId); !seen[id] {
+				seen[id], texts = true, append(texts, aws.ToString(m.Body))
 			}
 		}
 	}

@@ -39,13 +39,11 @@ func newTenant(t *testing.T) tenant {
 	n := tenant{platform: newPlatform(t), config: emulator.Config(t),
 		scope: plan.ScopeOf(cmp.Or(os.Getenv("STACK"), "Longshore"))}
 	n.broker = newCloud(t).environment(t, "provisioner")[app.EnvBroker]
-	gateway, err := testserver.OverTLS(*n.config.BaseEndpoint)
-	expect.OK(t, err)
-	server := httptest.NewServer(gateway)
+	server := httptest.NewServer(expect.Get(testserver.OverTLS(*n.config.BaseEndpoint))(t))
 	t.Cleanup(server.Close)
 	n.endpoint = server.URL
 	nobodys := map[string]string{"region": n.config.Region, "access_key_id": "AKIAAAAAAAAAAAAAAAAA", "secret_access_key": "x"}
-	_, err = servicestest.Listing(t.Context(), servicestest.Config(n.endpoint, nobodys), "")
+	_, err := servicestest.Listing(t.Context(), servicestest.Config(n.endpoint, nobodys), "")
 	if n.enforced = servicestest.Refused(err); !n.enforced && err != nil {
 		t.Fatal(err)
 	}
@@ -78,21 +76,16 @@ func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan)
 	service, plan := n.planOf(t, s.Offering, p.Name)
 	instance, bound := id("i"), id("b")
 	path := instancePath(instance)
-	binding, ids := path+"/service_bindings/"+bound, "service_id="+service+"&plan_id="+plan
-	life := n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`,
-		service, plan))
+	binding, ids := path+"/service_bindings/"+bound, hintsOf(service, plan)
+	life := lifeOf(t, n.ends(t, "PUT", path, "", order(service, plan, "")))
 	tags := provider.Tags{Broker: n.broker, Platform: "default", Instance: instance, Incarnation: life}
 	n.made(t, tags)
 	tags.Binding, tags.Of = bound, life
-	tags.Incarnation = n.ends(t, "PUT", binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan))
+	tags.Incarnation = lifeOf(t, n.ends(t, "PUT", binding, "", bind(service, plan)))
 	got := texts(n.call(t, "GET", binding, "", 200).body["credentials"])
-	if err := s.Complete(p, got); err != nil {
-		t.Error(err)
-	}
+	expect.Fails(t, "the credentials", nil, s.Complete(p, got))
 	use := func(at string) error { return p.Use(t.Context(), servicestest.Config(at, got), got) }
-	if err := use(n.endpoint); err != nil {
-		t.Errorf("the credentials are of no use, where %s: %v", p.Shows, err)
-	}
+	expect.Fails(t, "using the credentials, where "+p.Shows, nil, use(n.endpoint))
 	if err := use(*n.config.BaseEndpoint); servicestest.Refused(err) != (s.OnlyTLS && n.enforced) {
 		t.Errorf("refused without TLS must be %v: %v", s.OnlyTLS && n.enforced, err)
 	}
@@ -119,19 +112,10 @@ func texts(credentials any) map[string]string {
 	return out
 }
 
-// ends makes a request that is answered later, and waits for its end.
-func (p platform) ends(t *testing.T, method, path, query, body string) (operation string) {
+// lifeOf is the incarnation that an operation has begun.
+func lifeOf(t *testing.T, operation string) string {
 	t.Helper()
-	accepted := p.call(t, method, path+"?accepts_incomplete=true&"+query, body, 202)
-	want := "succeeded"
-	if method == "DELETE" {
-		want = "" // it is gone
-	}
-	if state := p.settled(t, path, accepted.text("operation")); state != want {
-		t.Fatalf("%s %s ended %q", method, path, state)
-	}
-	token := expect.Get(lifecycle.ParseToken(accepted.text("operation")))(t)
-	return token.Operation
+	return expect.Get(lifecycle.ParseToken(operation))(t).Operation
 }
 
 // stackName is the name of the stack of an instance, as they are ordered here.

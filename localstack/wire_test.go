@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ import (
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason, method, path string
 		want                 []int // more than one where a gateway may answer by itself
 	}{
@@ -48,16 +49,11 @@ func TestOddRequests(t *testing.T) {
 		"Options":       {"what a browser would ask", "OPTIONS", "/v2/catalog", []int{405}},
 		"Head":          {"a catalog without its body", "HEAD", "/v2/catalog", []int{200}},
 		"HeadNothing":   {"nothing without its body", "HEAD", "/v2/service_instances/none", []int{404}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status, kind, body := p.raw(t, tc.method, tc.path)
-			ok := false
-			for _, want := range tc.want {
-				ok = ok || status == want
-			}
-			if !ok {
+			if !slices.Contains(tc.want, status) {
 				t.Errorf("%s: %d %.200q, want one of %d", tc.reason, status, body, tc.want)
 			}
 			var object map[string]any
@@ -82,12 +78,9 @@ func (p platform) raw(t *testing.T, method, path string) (status int, kind strin
 	expect.Get(fmt.Fprintf(conn,
 		"%s %s%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nX-Broker-API-Version: 2.17\r\nConnection: close\r\n\r\n",
 		method, base.Path, path, base.Host, login))(t)
-	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
-	expect.OK(t, err, method, path)
+	response := expect.Get(http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method}))(t, method, path)
 	defer func() { _ = response.Body.Close() }()
-	if body, err = io.ReadAll(response.Body); err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
+	body = expect.Get(io.ReadAll(response.Body))(t, method, path)
 	return response.StatusCode, response.Header.Get("Content-Type"), body
 }
 
@@ -95,7 +88,7 @@ func (p platform) raw(t *testing.T, method, path string) (status int, kind strin
 func TestNothingThere(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		method, path string
 		want         int
 	}{
@@ -105,8 +98,7 @@ func TestNothingThere(t *testing.T) {
 		"Binding":        {"GET", instancePath(id("none")) + "/service_bindings/b", 404},
 		"LastOperation":  {"GET", instancePath(id("none")) + "/last_operation", 404},
 		"DeleteInstance": {"DELETE", instancePath(id("none")) + "?accepts_incomplete=true&" + hints(planAsync), 410},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p.call(t, tc.method, tc.path, "", tc.want)
@@ -118,7 +110,7 @@ func TestNothingThere(t *testing.T) {
 func TestEncodedPaths(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		id string
 		// decoded is the answer where paths arrive decoded, as MiniStack hands them over: what was sent cannot be told any
 		// more, and is refused. AWS and LocalStack hand them over as they were sent.
@@ -133,8 +125,7 @@ func TestEncodedPaths(t *testing.T) {
 		"EncodedTwice": {"a%2Fb", 0},
 		"Slash":        {"a/b", 404},
 		"Percent":      {"a%b", 400},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := instancePath(id("i") + tc.id)
@@ -145,7 +136,7 @@ func TestEncodedPaths(t *testing.T) {
 			p.call(t, "PUT", path, provision(planSync), 201)
 			p.call(t, "GET", path, "", 200)
 			p.call(t, "GET", path+"x", "", 404)
-			p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)
+			p.deletes(t, path)
 			p.call(t, "GET", path, "", 404)
 		})
 	}
