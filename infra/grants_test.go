@@ -90,17 +90,16 @@ const (
 )
 
 // records is what reading and committing needs, of the table and of its key.
-var records = []string{
-	"dynamodb:ConditionCheckItem on " + theTable,
-	"dynamodb:GetItem on " + theTable,
-	"dynamodb:PutItem on " + theTable,
-	"kms:Decrypt on " + theKey + " if " + throughTable,
-	"kms:DescribeKey on " + theKey + " if " + throughTable,
-	"kms:Encrypt on " + theKey + " if " + throughTable,
-	"kms:GenerateDataKey on " + theKey + " if " + throughTable,
-	"kms:GenerateDataKeyWithoutPlaintext on " + theKey + " if " + throughTable,
-	"kms:ReEncryptFrom on " + theKey + " if " + throughTable,
-	"kms:ReEncryptTo on " + theKey + " if " + throughTable,
+var records = append(granted(theTable, "", "dynamodb:ConditionCheckItem", "dynamodb:GetItem", "dynamodb:PutItem"),
+	granted(theKey, throughTable, "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
+		"kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptFrom", "kms:ReEncryptTo")...)
+
+// granted are grants of actions on one resource, as text.
+func granted(on, condition string, actions ...string) (all []string) {
+	for _, action := range actions {
+		all = append(all, grant{action, on, condition}.String())
+	}
+	return all
 }
 
 // traces reports whether it is for that: all else is for what it names.
@@ -111,29 +110,27 @@ func (g grant) traces() bool {
 
 func TestRolesMayDoOnlyThis(t *testing.T) {
 	logs := func(function string) []string {
-		return []string{"logs:CreateLogStream on <" + function + "Log.Arn>", "logs:PutLogEvents on <" + function + "Log.Arn>"}
+		return granted("<"+function+"Log.Arn>", "", "logs:CreateLogStream", "logs:PutLogEvents")
 	}
-	seals := []string{"kms:Decrypt on " + theKey + " if " + asVault, "kms:GenerateDataKey on " + theKey + " if " + asVault}
+	seals := granted(theKey, asVault, "kms:Decrypt", "kms:GenerateDataKey")
+	starts := granted(theStateMachine, "", "states:StartExecution")
 	tests := map[string]struct {
 		reason string
 		want   []string
 	}{
 		"ApiFunctionRole": {"it records what is asked for, seals it, has it driven, lists what is due",
-			slices.Concat(records, logs("ApiFunction"), seals, []string{
-				"secretsmanager:GetSecretValue on " + theSecret, "kms:Decrypt on " + theKey + " if " + throughSecret,
-				"states:StartExecution on " + theStateMachine, "lambda:InvokeFunction on " + theProvisioner,
-				"dynamodb:Query on " + theTable, "dynamodb:Query on " + theIndex, "dynamodb:BatchGetItem on " + theTable,
-			})},
-		"ProvisionerFunctionRole": {"it makes and removes things, and records that",
-			slices.Concat(records, logs("ProvisionerFunction"), seals,
-				[]string{"dynamodb:Query on " + theTable, "dynamodb:DeleteItem on " + theTable})},
+			slices.Concat(records, logs("ApiFunction"), seals, starts,
+				granted(theSecret, "", "secretsmanager:GetSecretValue"), granted(theKey, throughSecret, "kms:Decrypt"),
+				granted(theProvisioner, "", "lambda:InvokeFunction"), granted(theIndex, "", "dynamodb:Query"),
+				granted(theTable, "", "dynamodb:Query", "dynamodb:BatchGetItem"))},
+		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records,
+			logs("ProvisionerFunction"), seals, granted(theTable, "", "dynamodb:Query", "dynamodb:DeleteItem"))},
 		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists",
-			slices.Concat(records, logs("ReaperFunction"), []string{
-				"dynamodb:Query on " + theIndex, "dynamodb:BatchGetItem on " + theTable, "dynamodb:DeleteItem on " + theTable,
-				"dynamodb:Query on " + theTable + " if dynamodb:LeadingKeys ForAllValues:StringEquals " + ledger.ReaperPartition +
-					" and dynamodb:LeadingKeys Null false",
-				"states:StartExecution on " + theStateMachine, "sqs:SendMessage on <DeadLettersQueue.Arn>",
-			})},
+			slices.Concat(records, logs("ReaperFunction"), starts, granted(theIndex, "", "dynamodb:Query"),
+				granted(theTable, "", "dynamodb:BatchGetItem", "dynamodb:DeleteItem"),
+				granted(theTable, "dynamodb:LeadingKeys ForAllValues:StringEquals "+ledger.ReaperPartition+
+					" and dynamodb:LeadingKeys Null false", "dynamodb:Query"),
+				granted("<DeadLettersQueue.Arn>", "", "sqs:SendMessage"))},
 		"WorkflowRole": {"it calls the provisioner, and no more", []string{"lambda:InvokeFunction on " + theProvisioner}},
 	}
 	for name, variant := range variants {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 // stackIdentity is the random part of the stack's id.
@@ -48,4 +52,56 @@ jq() { sed "s/.*\"${2#.}\":\"\([^\"]*\)\".*/\1/"; }
 	out := expect.Get(command.CombinedOutput())(t)
 	expect.Same(t, "what it calls", "cf [create-service-broker] [longshore] [cf user] [Pass word] ["+value(outputs.URL)+"]\n",
 		string(out))
+}
+
+// The queue takes dead letters from those alone who may send them.
+func TestDeadLetters(t *testing.T) {
+	made := must(t, usual)
+	senders := map[string]bool{}
+	for _, s := range list(at(made.one(t, "AWS::SQS::QueuePolicy", ""), "PolicyDocument", "Statement")) {
+		switch {
+		case at(s, "Effect") == "Deny":
+			if plain(at(s, "Condition", "Bool", "aws:SecureTransport")) != "false" {
+				t.Errorf("what is refused: %s", plain(s))
+			}
+		case plain(at(s, "Principal", "Service")) == "events.amazonaws.com":
+			senders[plain(at(s, "Condition", "ArnEquals", "aws:SourceArn"))] = true
+		default:
+			t.Errorf("somebody else may write: %s", plain(s))
+		}
+	}
+	expect.Same(t, "rules that may write", map[string]bool{"<DeadLettersAbandoned.Arn>": true, "<ScheduleRule.Arn>": true},
+		senders)
+}
+
+// A reference to the secret would be replaced by the secret itself, wherever it stands.
+func TestThePasswordStandsNowhere(t *testing.T) {
+	for name, variant := range variants {
+		text := string(expect.Get(json.Marshal(must(t, variant)))(t))
+		expect.Never(t, name, text, "{{resolve:", "SecretString:")
+	}
+}
+
+// The stack deploys the whole definition, for the deployed provisioner, with limits that hold.
+// Package stepfunctions tests what the definition does.
+func TestTheStateMachineIsTheWorkflows(t *testing.T) {
+	made := must(t, usual)
+	machine := made.one(t, "AWS::StepFunctions::StateMachine", "")
+	want := stepfunctions.Definition("<ProvisionerFunction.Arn>", stepLimit, executionLimit)
+	expect.Same(t, "definition", want, plain(machine["DefinitionString"]))
+	// A week is what stays within an execution's history.
+	if executionLimit > 7*24*time.Hour {
+		t.Errorf("an execution may take %v", executionLimit)
+	}
+}
+
+func TestNothingOfAnExecutionIsLogged(t *testing.T) {
+	for name, variant := range variants {
+		machine := must(t, variant).one(t, "AWS::StepFunctions::StateMachine", "")
+		for member := range machine {
+			if !slices.Contains([]string{"DefinitionString", "RoleArn", "StateMachineType", "TracingConfiguration"}, member) {
+				t.Errorf("%s: the state machine has %s: %s", name, member, plain(machine[member]))
+			}
+		}
+	}
 }
