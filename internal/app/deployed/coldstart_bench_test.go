@@ -55,7 +55,7 @@ func BenchmarkColdStart(b *testing.B) {
 	}
 	b.ReportMetric(0, "ns/op") // of all together, it says nothing
 	for _, f := range functions {
-		b.ReportMetric(middle(taken[f.name], func(s start) float64 { return s.ready }), f.name+"-ready-ms")
+		b.ReportMetric(middle(taken[f.name], ready), f.name+"-ready-ms")
 	}
 	report(os.Stdout, functions, taken)
 }
@@ -88,10 +88,10 @@ func newWatchedAWS(b *testing.B) *watchedAWS {
 }
 
 // count is what was called since the last time, and how long it took in all.
-func (w *watchedAWS) count() (calls int, waited float64) {
+func (w *watchedAWS) count() (calls, waited float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	calls, waited = w.calls, milliseconds(w.waited)
+	calls, waited = float64(w.calls), milliseconds(w.waited)
 	w.calls, w.waited = 0, 0
 	return calls, waited
 }
@@ -196,17 +196,18 @@ func manyOfferings(b *testing.B, count int) []byte {
 }
 
 // A start is what one start was measured at: milliseconds, and megabytes of 1024 kB, as Lambda counts them.
-type start struct {
-	ready float64 // from the start of the process until it asks for work
-	cpu   float64 // of all its threads, until then
-	calls int     // of AWS, until then
-	aws   float64 // how long they took
-	rss   float64 // then
+type start [peak + 1]float64
 
-	event      float64 // from the event until its answer
-	eventCalls int
-	peak       float64 // the most memory that it had until it asks again
-}
+const (
+	ready  = iota // from the start of the process until it asks for work
+	cpu           // of all its threads, until then
+	calls         // of AWS, until then
+	waited        // how long they took
+	rss           // then
+	event         // from the event until its answer
+	asking        // calls of AWS, for that
+	peak          // the most memory that it had until it asks again
+)
 
 // patience is for a machine on which everything hangs.
 const patience = time.Minute
@@ -249,20 +250,20 @@ func (f coldFunction) start(b *testing.B, cloud *watchedAWS) (s start) {
 		}
 	}
 
-	s.ready = milliseconds(next("asks for work", lambda.asked).at.Sub(began))
-	s.cpu, s.rss = cpu(b, cmd.Process.Pid), memory(b, cmd.Process.Pid, "VmRSS")
-	s.calls, s.aws = cloud.count()
+	s[ready] = milliseconds(next("asks for work", lambda.asked).at.Sub(began))
+	s[cpu], s[rss] = processed(b, cmd.Process.Pid), memory(b, cmd.Process.Pid, "VmRSS")
+	s[calls], s[waited] = cloud.count()
 
 	given := time.Now()
 	close(lambda.give)
 	answered := next("answers", lambda.answered)
-	s.event = milliseconds(answered.at.Sub(given))
+	s[event] = milliseconds(answered.at.Sub(given))
 	if !f.check(answered.body) {
 		b.Fatalf("%s answers %s", f.name, answered.body)
 	}
 	next("asks for more", lambda.asked)
-	s.eventCalls, _ = cloud.count()
-	s.peak = memory(b, cmd.Process.Pid, "VmHWM")
+	s[asking], _ = cloud.count()
+	s[peak] = memory(b, cmd.Process.Pid, "VmHWM")
 	return s
 }
 
@@ -318,15 +319,13 @@ func newRuntimeAPI(event []byte) *runtimeAPI {
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:000000000000:function:f")
 		_, _ = w.Write(event) // whether it arrives shows in the answer
 	})
-	l.HandleFunc("POST "+version+"invocation/request/response", func(w http.ResponseWriter, r *http.Request) {
+	l.HandleFunc("POST "+version+"invocation/request/{how}", func(w http.ResponseWriter, r *http.Request) {
 		at := time.Now()
 		body, err := io.ReadAll(r.Body)
+		if r.PathValue("how") == "error" {
+			err = errors.Join(fmt.Errorf("it has failed: %s", body), err)
+		}
 		l.answered <- moment{at, body, err}
-		w.WriteHeader(http.StatusAccepted)
-	})
-	l.HandleFunc("POST "+version+"invocation/request/error", func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		l.answered <- moment{err: errors.Join(fmt.Errorf("it has failed: %s", body), err)}
 		w.WriteHeader(http.StatusAccepted)
 	})
 	return l
@@ -345,8 +344,8 @@ func memory(b *testing.B, pid int, name string) float64 {
 	return 0
 }
 
-// cpu is the time that a process's threads have run for; Go ends none.
-func cpu(b *testing.B, pid int) float64 {
+// processed is the time that a process's threads have run for; Go ends none.
+func processed(b *testing.B, pid int) float64 {
 	b.Helper()
 	threads := expect.Get(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)))(b)
 	if len(threads) == 0 {
@@ -362,53 +361,38 @@ func cpu(b *testing.B, pid int) float64 {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// ordered is one number of each start, from the smallest to the largest.
-func ordered(starts []start, number func(start) float64) []float64 {
-	var all []float64
+// ordered is one measure of each start, from the smallest to the largest.
+func ordered(starts []start, measure int) (all []float64) {
 	for _, s := range starts {
-		all = append(all, number(s))
+		all = append(all, s[measure])
 	}
 	slices.Sort(all)
 	return all
 }
 
 // middle is their median, the lower of two.
-func middle(starts []start, number func(start) float64) float64 {
-	all := ordered(starts, number)
-	return all[(len(all)-1)/2]
-}
+func middle(starts []start, measure int) float64 { return ordered(starts, measure)[(len(starts)-1)/2] }
 
 // report writes one table, in Markdown. Where it names one number of many, it is the median.
 func report(w io.Writer, functions []coldFunction, taken map[string][]start) {
-	var (
-		ready  = func(s start) float64 { return s.ready }
-		rss    = func(s start) float64 { return s.rss }
-		calls  = func(s start) float64 { return float64(s.calls) }
-		asking = func(s start) float64 { return float64(s.eventCalls) }
-	)
 	least := taken[functions[0].name]
-	leastReady, leastRSS := middle(least, ready), middle(least, rss)
 	_, _ = fmt.Fprintf(w, "\n%s/%s, %d processors, %s, %d starts of each\n\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		runtime.Version(), len(least))
-	_, _ = fmt.Fprintln(w,
-		"| function | binary MB | ready ms: min / median / max | to empty | CPU ms | AWS calls: n, ms "+
-			"| first event: ms, AWS calls | memory MB: ready / peak | to empty |")
+	_, _ = fmt.Fprintln(w, "| function | binary MB | ready ms: min / median / max | to empty | CPU ms | AWS calls: n, ms "+
+		"| first event: ms, AWS calls | memory MB: ready / peak | to empty |")
 	_, _ = fmt.Fprintln(w, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, f := range functions {
-		starts := taken[f.name]
-		times := ordered(starts, ready)
+		times := ordered(taken[f.name], ready)
+		m := func(measure int) float64 { return middle(taken[f.name], measure) }
 		_, _ = fmt.Fprintf(w,
 			"| %s | %.1f | %.1f / %.1f / %.1f | ×%.1f | %.1f | %.0f, %.1f | %.1f, %.0f | %.1f / %.1f | ×%.1f |\n",
-			f.name, float64(f.size)/(1<<20), times[0], middle(starts, ready), times[len(times)-1],
-			middle(starts, ready)/leastReady, middle(starts, func(s start) float64 { return s.cpu }),
-			middle(starts, calls), middle(starts, func(s start) float64 { return s.aws }),
-			middle(starts, func(s start) float64 { return s.event }), middle(starts, asking),
-			middle(starts, rss), middle(starts, func(s start) float64 { return s.peak }), middle(starts, rss)/leastRSS)
+			f.name, float64(f.size)/(1<<20), times[0], m(ready), times[len(times)-1], m(ready)/middle(least, ready), m(cpu),
+			m(calls), m(waited), m(event), m(asking), m(rss), m(peak), m(rss)/middle(least, rss))
 	}
 	// On a busy machine the fastest start says more than the median.
-	for what, of := range map[string]func([]start, func(start) float64) float64{
+	for what, of := range map[string]func([]start, int) float64{
 		"the medians":        middle,
-		"the fastest starts": func(starts []start, number func(start) float64) float64 { return ordered(starts, number)[0] },
+		"the fastest starts": func(starts []start, measure int) float64 { return ordered(starts, measure)[0] },
 	} {
 		empty, one, many := of(least, ready), of(taken["api"], ready), of(taken[manyName], ready)
 		_, _ = fmt.Fprintf(w, "\nBy %s, the API is ready within ×%.2f of an empty function; with 40 offerings of three plans "+

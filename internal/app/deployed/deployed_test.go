@@ -233,61 +233,54 @@ func (f *together) drive() (rounds, executions int) {
 
 func TestFunctionsTogether(t *testing.T) { newTogether(t, emulator.Config(t)).live() }
 
-// live goes through the life of an instance and a binding.
+// live goes through the life of an instance and a binding. Operators see of it that each operation began and ended once, and no
+// text of a user.
 func (f *together) live() {
 	f.Helper()
 	t, call, drive := f.TB, f.call, f.drive
 	service, plan := f.plan("demo", "async")
-	const path = "/v2/service_instances/a%2Fb"
-	ids := "service_id=" + service + "&plan_id=" + plan
-	created := call("PUT", path, "accepts_incomplete=true", order(service, plan, `,"parameters":{"a":1}`), 202)
-	if p := call("GET", path+"/last_operation", "", "", 200); p["state"] != "in progress" {
-		t.Errorf("state %v", p)
+	const path = "/v2/service_instances/canary-5d%2Fb"
+	put := func(parameters string) string {
+		return strings.Replace(order(service, plan, `,"parameters":`+parameters), `"o"`, `"canary-5d"`, 1)
 	}
+	f.counts.Reset()
+	created := call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202)
+	call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202) // the same one
+	expect.Same[any](t, "the first state", "in progress", call("GET", path+"/last_operation", "", "", 200)["state"])
 	drive()
-	if p := call("GET", path+"/last_operation", "operation="+created["operation"].(string), "", 200); p["state"] != "succeeded" {
-		t.Errorf("state %v", p)
-	}
-	f.facts("a/b", "Demo", "nowhere", "16 kB")
+	ended := call("GET", path+"/last_operation", "operation="+created["operation"].(string), "", 200)
+	expect.Same[any](t, "the state", "succeeded", ended["state"])
+	f.facts("canary-5d/b", "Demo", "nowhere", "16 kB")
 	// A bind is synchronous: the API calls the provisioner and waits.
-	bound := call("PUT", path+"/service_bindings/b", "", binding(service, plan), 201)
-	if bound["credentials"] == nil {
+	if bound := call("PUT", path+"/service_bindings/b", "", binding(service, plan), 201); bound["credentials"] == nil {
 		t.Errorf("no credentials")
 	}
-	call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202)
+	call("DELETE", path, "accepts_incomplete=true&service_id="+service+"&plan_id="+plan, "", 202)
 	drive()
 	call("GET", path, "", "", 404)
+	call("PUT", "/v2/service_instances/other", "accepts_incomplete=true", put(`{"fail":true}`), 202)
+	drive()
 	if report, err := f.sweep(t.Context()); err != nil || !report.Empty() {
 		t.Errorf("nothing was due, but: %+v %v", report, err)
 	}
 	call("GET", "/nope", "", "", 404)
 	call("HEAD", "/v2/catalog", "", "", 200)
+	expect.Same(t, "counts", map[string]int{
+		"Accepted provision": 2, "Accepted bind": 1, "Accepted deprovision": 1, "Settled provision succeeded": 1,
+		"Settled provision failed": 1, "Settled bind succeeded": 1, "Settled deprovision succeeded": 1,
+		"Answered 2xx": 8, "Answered 4xx": 2, // and nothing of a sweep that found nothing
+	}, f.counted())
+	expect.Never(t, "what is measured, a user's text", f.counts.String(), "canary")
 }
 
-// Operators see of one life that each operation began and ended once, and no text of a user.
-func TestWhatIsCounted(t *testing.T) {
-	f := newTogether(t, emulator.Config(t))
-	service, plan := f.plan("demo", "async")
-	const path = "/v2/service_instances/canary-5d"
-	put := func(parameters string) string {
-		return strings.Replace(order(service, plan, `,"parameters":`+parameters), `"o"`, `"canary-5d"`, 1)
-	}
-	f.counts.Reset()
-	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202)
-	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202) // the same one
-	f.drive()
-	f.call("PUT", path+"/service_bindings/b", "", binding(service, plan), 201)
-	f.call("DELETE", path, "accepts_incomplete=true&service_id="+service+"&plan_id="+plan, "", 202)
-	f.drive()
-	f.call("PUT", "/v2/service_instances/other", "accepts_incomplete=true", put(`{"fail":true}`), 202)
-	f.drive()
-	f.call("GET", "/v2/nothing", "", "", 404)
-	expect.Get(f.sweep(t.Context()))(t)
+// counted adds up what the functions have measured, by name and dimensions.
+func (f *together) counted() map[string]int {
+	f.Helper()
 	got := map[string]int{}
 	for line := range strings.Lines(f.counts.String()) {
 		var m map[string]any
 		if err := json.Unmarshal([]byte(line), &m); err != nil || m["Stack"] != "test" {
-			t.Fatalf("line %q: %v", line, err)
+			f.Fatalf("line %q: %v", line, err)
 		}
 		for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue} {
 			if n, ok := m[name].(float64); ok {
@@ -300,14 +293,7 @@ func TestWhatIsCounted(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{
-		"Accepted provision": 2, "Accepted bind": 1, "Accepted deprovision": 1,
-		"Settled provision succeeded": 1, "Settled provision failed": 1, "Settled bind succeeded": 1,
-		"Settled deprovision succeeded": 1,
-		"Answered 2xx":                  5, "Answered 4xx": 1, // and nothing of a sweep that found nothing
-	}
-	expect.Same(t, "counts", want, got)
-	expect.Never(t, "what is measured, a user's text", f.counts.String(), "canary")
+	return got
 }
 
 // plan is an offered plan.
