@@ -120,19 +120,26 @@ func (h *history) ask(member, method, path, body string, want ...int) any {
 	return out[member]
 }
 
-// offers reports whether a plan is offered, and gives its ids.
-func (h *history) offers(offering, plan string) (service, id string, offers bool) {
+// offers requires that a plan is offered, or is not.
+func (h *history) offers(offering, plan string, want bool) {
+	h.Helper()
+	_, id := h.plan(offering, plan)
+	expect.Same(h, offering+" is offered", want, id != "")
+}
+
+// plan gives the ids of an offered plan; they are empty if it is not.
+func (h *history) plan(offering, plan string) (service, id string) {
 	h.Helper()
 	var all struct{ Services []catalog.Offering }
 	expect.OK(h, json.Unmarshal(answer(h.T, h.open, "GET", "catalog", "").Body.Bytes(), &all))
 	for _, s := range all.Services {
 		for _, p := range s.Plans {
 			if s.Name == offering && p.Name == plan {
-				return s.ID, p.ID, true
+				return s.ID, p.ID
 			}
 		}
 	}
-	return "", "", false
+	return "", ""
 }
 
 // settles waits until the operation has ended, as it has to.

@@ -66,7 +66,7 @@ func TestGuide(t *testing.T) {
 			access := guided(t, server)
 			h := newHistory(t)
 			h.start(map[string]string{"LONGSHORE_POSTGRES_URL": urlOf(access)})
-			service, plan, _ := h.offers("postgres", "small")
+			service, plan := h.plan("postgres", "small")
 			h.provision("i", service, plan)
 			credentials := h.bind("i/service_bindings/b", service, plan)
 			if version == "17" {

@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
@@ -19,6 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 	"github.com/longshore/longshore/internal/test/testserver"
+	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // urlOf is how an operator names a server.
@@ -43,16 +47,13 @@ func TestPostgresByURL(t *testing.T) {
 	given := map[string]string{"LONGSHORE_POSTGRES_URL": urlOf(access)}
 	h := newHistory(t)
 	h.start(nil)
-	if _, _, offers := h.offers("postgres", "small"); offers || !strings.Contains(h.log.String(), "--postgres is not given") {
-		t.Errorf("without a server it is offered: %v, and the log says:\n%s", offers, h.log)
-	}
-	if _, _, offers := h.offers("demo", "sync"); !offers {
-		t.Error("the rest is not offered")
-	}
+	h.offers("postgres", "small", false)
+	expect.Says(t, "the log without a server", h.log.String(), "--postgres is not given")
+	h.offers("demo", "sync", true)
 
 	h.start(given)
 	expect.Never(t, "of a server that has nothing yet", h.log.String(), "cannot be used")
-	service, plan, _ := h.offers("postgres", "small")
+	service, plan := h.plan("postgres", "small")
 	h.provision("i", service, plan)
 	uri, _ := h.bind("i/service_bindings/b", service, plan)["uri"].(string)
 	lets := func(when, want string) *pgx.Conn {
@@ -64,9 +65,7 @@ func TestPostgresByURL(t *testing.T) {
 	expect.Get(lets("after the bind", "").Exec(t.Context(), "CREATE TABLE t (n int); INSERT INTO t VALUES (1)"))(t)
 
 	h.start(nil) // nobody names the server
-	if _, _, offers := h.offers("postgres", "small"); !offers {
-		t.Error("an offering with an instance has gone")
-	}
+	h.offers("postgres", "small", true)
 	h.ask("", "DELETE", "i/service_bindings/b"+hints(service, plan)+"&accepts_incomplete=true", "", 200, 202)
 	for range 600 {
 		if log := h.log.String(); strings.Contains(log, "a call met a fault") || strings.Contains(log, "will be repeated") {
@@ -101,9 +100,7 @@ func TestAServerThatIsNoGood(t *testing.T) {
 		h.start(map[string]string{"LONGSHORE_POSTGRES_URL": given})
 		expect.Says(t, "the log at the start", h.log.String(), "level=ERROR", says)
 		expect.Never(t, "the log at the start", h.log.String(), wrong.Password)
-		if _, _, offers := h.offers("demo", "sync"); !offers {
-			t.Error("the rest is not offered")
-		}
+		h.offers("demo", "sync", true)
 	}
 }
 
@@ -213,4 +210,47 @@ func TestPasswordsThatEveryoneSees(t *testing.T) {
 		expect.Same(t, "it warns:\n"+log.String(), warns, strings.Contains(log.String(), "every user of this machine"))
 		expect.Never(t, "the log", log.String(), "canary")
 	}
+}
+
+// A server behind TLS, by rediss:// and its certificate: apps get in with what they are given, until the unbind. Without the URL
+// the offering stays, as there is an instance.
+func TestValkeyByTLS(t *testing.T) {
+	t.Parallel()
+	server := valkeytest.Start(t, "app")
+	access := server.Access()
+	port, ca := server.TLS(t)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	expect.OK(t, os.WriteFile(file, []byte(ca), 0o600))
+	from := url.URL{Scheme: "rediss", User: url.UserPassword(access.User, access.Password),
+		Host: fmt.Sprintf("%s:%d", access.Host, port), RawQuery: url.Values{"sslrootcert": {file}}.Encode()}
+	given := map[string]string{"LONGSHORE_VALKEY_URL": from.String()}
+	h := newHistory(t)
+	h.start(given)
+	service, plan := h.plan("valkey", "shared")
+	h.provision("i", service, plan)
+	got := h.bind("i/service_bindings/b", service, plan)
+	options, err := valkey.ParseURL(got["uri"].(string))
+	if err != nil || options.TLSConfig == nil {
+		t.Fatalf("the uri has no TLS: %v", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(got["ca"].(string)))
+	options.TLSConfig, options.DisableCache = &tls.Config{ServerName: access.Host, RootCAs: roots,
+		MinVersion: tls.VersionTLS12}, true
+	enter := func() error {
+		client, err := valkey.NewClient(options)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return client.Do(t.Context(), client.B().Set().Key(got["prefix"].(string)+"k").Value("v").Build()).Error()
+	}
+	expect.OK(t, enter())
+
+	h.start(nil)
+	h.offers("valkey", "shared", true) // as there is an instance
+	h.start(given)
+	h.remove("i/service_bindings/b", service, plan)
+	expect.Says(t, "a login after the unbind", fmt.Sprint(enter()), "WRONGPASS")
+	h.remove("i", service, plan)
 }
