@@ -1,6 +1,8 @@
 package internal_test
 
 import (
+	"go/ast"
+	"go/parser"
 	"os"
 	"path"
 	"regexp"
@@ -221,4 +223,81 @@ func TestBrokenLinksAreSeen(t *testing.T) {
 		"```\nmake sure\n"
 	want := []string{"run", "functions", "localstack-up", "localstack-deploy", "deploy"}
 	expect.Same(t, "the targets that are found", want, targets(page))
+}
+
+// hides matches a comment that hides its subject. The comment of a function or member that is
+// called Of begins with its name, and so does not match.
+var hides = regexp.MustCompile(`(?m)^[ \t]*// (What|Whoever|Whatever|Those|Nobody|Somebody)\b.*$`)
+
+// A comment begins with its subject: a reader who has to guess it reads the code instead.
+func TestCommentsBeginWithTheirSubject(t *testing.T) {
+	names := files(t, "..", ".go")
+	if len(names) < 100 {
+		t.Fatalf("there are %d files of Go", len(names))
+	}
+	for _, name := range names {
+		lines := strings.Split(read(t, "../"+name), "\n")
+		for i, line := range lines {
+			continues := i > 0 && strings.HasPrefix(strings.TrimSpace(lines[i-1]), "//")
+			if !continues && hides.MatchString(line) {
+				t.Errorf("%s:%d: %s: name the subject first", name, i+1, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+var (
+	// A pathed is a path on the page, with what it is said to declare, if anything.
+	pathed = regexp.MustCompile("`((?:internal|cmd|functions|infra|offerings|kit|localstack|bench)(?:/[a-z0-9_./-]*)?)`" +
+		"(?: \\((`[A-Za-z]+`(?:, `[A-Za-z]+`)*)\\))?")
+	quoted = regexp.MustCompile("`([^`]+)`")
+)
+
+// The page for contributors names files that exist, what these declare, and each package of each floor.
+func TestArchitecturePageIsTrue(t *testing.T) {
+	page, declarations := read(t, "../docs/architecture.md"), 0
+	for _, m := range pathed.FindAllStringSubmatch(page, -1) {
+		path := "../" + m[1]
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("the page names %s: %v", m[1], err)
+			continue
+		}
+		for _, name := range quoted.FindAllStringSubmatch(m[2], -1) {
+			declarations++
+			if !declares(t, path, name[1]) {
+				t.Errorf("%s does not declare %s, as the page says", m[1], name[1])
+			}
+		}
+	}
+	if declarations < 10 {
+		t.Errorf("only %d declarations are named", declarations)
+	}
+	for _, floor := range floors {
+		for _, name := range folders(t, floor) {
+			if name != "testdata" && !strings.Contains(page, "`"+name+"`") &&
+				!strings.Contains(page, "`internal/"+floor+"/"+name+"`") {
+				t.Errorf("the page does not name the package internal/%s/%s", floor, name)
+			}
+		}
+	}
+}
+
+// declares reports whether a Go file has a declaration of that name outside functions.
+func declares(t *testing.T, path, name string) bool {
+	t.Helper()
+	named := func(id *ast.Ident) bool { return id.Name == name }
+	return slices.ContainsFunc(parsed(t, path, parser.SkipObjectResolution).Decls, func(d ast.Decl) bool {
+		if fn, ok := d.(*ast.FuncDecl); ok {
+			return named(fn.Name)
+		}
+		return slices.ContainsFunc(d.(*ast.GenDecl).Specs, func(s ast.Spec) bool {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				return named(s.Name)
+			case *ast.ValueSpec:
+				return slices.ContainsFunc(s.Names, named)
+			}
+			return false
+		})
+	})
 }
