@@ -91,22 +91,6 @@ func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 	expect.Same(t, "kinds of refusals", []string{"DEFAULT_4XX", "DEFAULT_5XX", "THROTTLED"}, kinds)
 }
 
-func TestWhoMayCall(t *testing.T) {
-	if rest := must(t, usual).one(t, "AWS::ApiGateway::RestApi", ""); rest["Policy"] != nil {
-		t.Errorf("unless it is chosen, there is a policy: %s", plain(rest["Policy"]))
-	}
-	var got []string
-	for _, s := range list(at(must(t, chosen).one(t, "AWS::ApiGateway::RestApi", ""), "Policy", "Statement")) {
-		got = append(got, plain(at(s, "Effect"))+" "+plain(at(s, "Action"))+" on "+plain(at(s, "Resource"))+" by "+
-			plain(at(s, "Principal", "AWS"))+" "+plain(at(s, "Condition")))
-	}
-	want := []string{
-		"Allow execute-api:Invoke on execute-api:/* by * ",
-		`Deny execute-api:Invoke on execute-api:/* by * {"NotIpAddress":{"aws:SourceIp":["192.0.2.0/24","2001:db8::/32"]}}`,
-	}
-	expect.Same(t, "who may call", want, got)
-}
-
 // A deployment keeps the policy of its time: another policy asks for another deployment.
 func TestAnotherPolicyIsDeployed(t *testing.T) {
 	ids := map[string]bool{}

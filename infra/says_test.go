@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
@@ -16,10 +18,11 @@ func (t template) value(tb testing.TB, place string) string {
 	tb.Helper()
 	resource, way, _ := strings.Cut(place, " ")
 	kind, prefix, _ := strings.Cut(resource, "/")
-	if kind = "AWS::" + kind; len(t.of(kind)) == 0 {
+	ids := slices.DeleteFunc(t.of("AWS::"+kind), func(id string) bool { return !strings.HasPrefix(id, prefix) })
+	if len(ids) == 0 {
 		return ""
 	}
-	value := any(t.one(tb, kind, prefix))
+	value := any(t.one(tb, "AWS::"+kind, prefix))
 	for name := range strings.SplitSeq(way, ".") {
 		if n, err := strconv.Atoi(name); err != nil {
 			value = at(value, name)
@@ -96,8 +99,26 @@ func TestWhatTemplatesSay(t *testing.T) {
 			"Lambda::Function/ApiFunction ReservedConcurrentExecutions":         or("", "20"),
 			"Lambda::Function/ProvisionerFunction ReservedConcurrentExecutions": "",
 			"Lambda::Function/ReaperFunction ReservedConcurrentExecutions":      or("", "1"),
-			// The address that is chosen is written to.
+			// The address that is chosen is written to. Without the key nothing opens, and a planned deletion leaves seven days
+			// or more in which somebody else can say no.
 			"SNS::Subscription Protocol": or("", "email"), "SNS::Subscription Endpoint": or("", "ops@example.com"),
+			"Events::Rule/OperatorsKey EventPattern.source":                 or("", "aws.kms"),
+			"Events::Rule/OperatorsKey EventPattern.detail.eventName":       or("", "DisableKey ScheduleKeyDeletion"),
+			"Events::Rule/OperatorsKey EventPattern.detail.resources.ARN.0": or("", theKey),
+			"CloudWatch::Dashboard DashboardName":                           or("", "Other"), // which is billed
+			// The platform waits for the API, the provisioner mostly for AWS, and nobody for the reaper.
+			"Lambda::Function/ApiFunction Timeout":            fmt.Sprint(app.APITimeout.Seconds()),
+			"Lambda::Function/ApiFunction MemorySize":         "512",
+			"Lambda::Function/ProvisionerFunction Timeout":    fmt.Sprint(app.ProvisionerTimeout.Seconds()),
+			"Lambda::Function/ProvisionerFunction MemorySize": "256",
+			"Lambda::Function/ReaperFunction Timeout":         fmt.Sprint(app.ReaperTimeout.Seconds()),
+			"Lambda::Function/ReaperFunction MemorySize":      "256",
+			// Everybody may call, unless it is chosen who.
+			"ApiGateway::RestApi Policy.Statement": or("", `{"Action":"execute-api:Invoke","Effect":"Allow",`+
+				`"Principal":{"AWS":"*"},"Resource":"execute-api:/*"} {"Action":"execute-api:Invoke",`+
+				`"Condition":{"NotIpAddress":{"aws:SourceIp":["192.0.2.0/24","2001:db8::/32"]}},"Effect":"Deny",`+
+				`"Principal":{"AWS":"*"},"Resource":"execute-api:/*"}`),
+			"ApiGateway::RestApi Policy.Version": or("", "2012-10-17"),
 		} {
 			expect.Same(t, name+": "+place, want, made.value(t, place))
 		}
