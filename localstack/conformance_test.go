@@ -20,9 +20,8 @@ var emulatorFaults = map[string]map[string]string{
 	"/_user_request_": {"INP-11/slash": "MiniStack decodes %2F in a path, after which it is another path"},
 }
 
-// The deployed broker keeps to the API, rule by rule. AWS services are left to
-// TestServices: what the kit asks of a plan is the same for all, and they take longer.
-// LONGSHORE_CHECK_ONLY matches the cases that are asked, where all are asked elsewhere.
+// The deployed broker keeps to the API, rule by rule. AWS services are left to TestServices: what the kit asks of a plan is the
+// same for all, and they take longer. LONGSHORE_CHECK_ONLY matches the cases that are asked, where all are asked elsewhere.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)

@@ -26,9 +26,8 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// TestFaults breaks the deployed broker in the middle of its work. Each fault is made while nothing else is; then, side by
-// side, every operation has to come to its end by what the broker does itself, its schedule included, and a deletion after
-// it.
+// TestFaults breaks the deployed broker in the middle of its work. Each fault is made while nothing else is; then, side by side,
+// every operation has to come to its end by what the broker does itself, its schedule included, and a deletion after it.
 func TestFaults(t *testing.T) {
 	type fault struct {
 		name string

@@ -41,8 +41,8 @@ func TestOddRequests(t *testing.T) {
 			[]int{200, 404}}, // 200 where it arrives decoded
 		"DoubleSlash": {"an empty segment", "GET", "//v2/catalog", []int{200, 404}}, // LocalStack makes one slash of two
 		"Dots":        {"a path that climbs", "GET", "/v2/../v2/catalog", []int{200, 301, 307, 308, 400, 404}},
-		"LongPath": {"a path of 4000 characters", "GET",
-			"/v2/service_instances/" + strings.Repeat("a", 4000), []int{400, 404}},
+		"LongPath": {"a path of 4000 characters", "GET", "/v2/service_instances/" + strings.Repeat("a", 4000),
+			[]int{400, 404}},
 		"UnknownRoute":  {"a path that the API does not have", "GET", "/v2/nothing", []int{404}},
 		"UnknownMethod": {"a method that HTTP does not have", "BREW", "/v2/catalog", []int{400, 403, 404, 405, 501}},
 		"Post":          {"a method that the path does not have", "POST", "/v2/catalog", []int{405}},
@@ -88,25 +88,20 @@ func (p platform) raw(t *testing.T, method, path string) (status int, kind strin
 func TestNothingThere(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	for name, tc := range map[string]struct {
+	none := instancePath(id("none"))
+	for _, tc := range []struct {
 		method, path string
 		want         int
 	}{
-		"Root":           {"GET", "/", 404},
-		"UnknownPath":    {"GET", "/v3/anything", 404},
-		"Instance":       {"GET", instancePath(id("none")), 404},
-		"Binding":        {"GET", instancePath(id("none")) + "/service_bindings/b", 404},
-		"LastOperation":  {"GET", instancePath(id("none")) + "/last_operation", 404},
-		"DeleteInstance": {"DELETE", instancePath(id("none")) + "?accepts_incomplete=true&" + hints(planAsync), 410},
+		{"GET", "/", 404}, {"GET", "/v3/anything", 404}, {"GET", none, 404}, {"GET", none + "/service_bindings/b", 404},
+		{"GET", none + "/last_operation", 404}, {"DELETE", none + "?accepts_incomplete=true&" + hints(planAsync), 410},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p.call(t, tc.method, tc.path, "", tc.want)
-		})
+		p.call(t, tc.method, tc.path, "", tc.want)
 	}
 }
 
-// Ids hold any characters, and come through the gateway as they were sent.
+// Ids hold any characters, and come through the gateway as they were sent. The function calls the provisioner itself, and
+// answers when it is done.
 func TestEncodedPaths(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
@@ -116,15 +111,8 @@ func TestEncodedPaths(t *testing.T) {
 		// more, and is refused. AWS and LocalStack hand them over as they were sent.
 		decoded int
 	}{
-		"Space":        {"a b", 0},
-		"QuestionMark": {"a?b", 0},
-		"Hash":         {"a#b", 0},
-		"Plus":         {"a+b", 0},
-		"Umlaut":       {"aüb", 0},
-		"Quote":        {`a"b`, 0},
-		"EncodedTwice": {"a%2Fb", 0},
-		"Slash":        {"a/b", 404},
-		"Percent":      {"a%b", 400},
+		"Space": {"a b", 0}, "QuestionMark": {"a?b", 0}, "Hash": {"a#b", 0}, "Plus": {"a+b", 0}, "Umlaut": {"aüb", 0},
+		"Quote": {`a"b`, 0}, "EncodedTwice": {"a%2Fb", 0}, "Slash": {"a/b", 404}, "Percent": {"a%b", 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,10 +122,43 @@ func TestEncodedPaths(t *testing.T) {
 				return
 			}
 			p.call(t, "PUT", path, provision(planSync), 201)
+			p.call(t, "PUT", path, provision(planSync), 200)
 			p.call(t, "GET", path, "", 200)
 			p.call(t, "GET", path+"x", "", 404)
 			p.deletes(t, path)
+			p.call(t, "DELETE", path+"?"+hints(planSync), "", 410)
 			p.call(t, "GET", path, "", 404)
 		})
 	}
+}
+
+// An instance that takes its time, from its order to its end.
+func TestAsynchronousLifecycle(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	path := instancePath(id("i"))
+	accepted := p.call(t, "PUT", path+"?accepts_incomplete=true", provision(planAsync), 202)
+	operation := accepted.text("operation")
+	if operation == "" || !strings.HasSuffix(accepted.header.Get("Location"), "/operations/"+operation) {
+		t.Fatalf("no operation, or not where it is: %s, %v", accepted.raw, accepted.header)
+	}
+	again := p.call(t, "PUT", path+"?accepts_incomplete=true", provision(planAsync), 202)
+	expect.Same(t, "the operation of the same request", operation, again.text("operation"))
+	if state := p.settled(t, path, operation); state != "succeeded" {
+		t.Fatalf("provisioning ended %q", state)
+	}
+	p.call(t, "GET", path, "", 200)
+	p.call(t, "PUT", path+"?accepts_incomplete=true", provision(planAsync), 200)
+
+	binding := path + "/service_bindings/" + id("b")
+	first := p.call(t, "PUT", binding, bind(service, planAsync), 201)
+	if again := p.call(t, "PUT", binding, bind(service, planAsync), 200); first.body["credentials"] == nil ||
+		first.raw != again.raw {
+		t.Errorf("the same binding has other credentials, or none")
+	}
+	p.call(t, "DELETE", binding+"?"+hints(planAsync), "", 200)
+	p.call(t, "DELETE", binding+"?"+hints(planAsync), "", 410)
+	p.ends(t, "DELETE", path, hints(planAsync), "")
+	p.call(t, "GET", path, "", 404)
+	p.call(t, "DELETE", path+"?accepts_incomplete=true&"+hints(planAsync), "", 410)
 }
