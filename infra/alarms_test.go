@@ -117,16 +117,14 @@ func TestAlarmsReachWhoIsChosen(t *testing.T) {
 		"Email": {"an address is told by a topic of the stack's own", map[string]any{ContextAlarmEmail: "ops@example.com"}, all,
 			"<OperatorsTopic>", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			told, to, warnings := toldOf(t, test.context)
-			expect.Same(t, test.reason, test.told, told)
-			expect.Same(t, "the topic", test.topic, to)
-			expect.Same(t, fmt.Sprintf("among %q it is warned", warnings), test.warned,
-				slices.ContainsFunc(warnings, func(w string) bool {
-					return strings.Contains(w, "Alarms reach nobody") && strings.Contains(w, "-c alarm-email=ADDRESS") &&
-						strings.Contains(w, "-c alarm-topic=ARN")
-				}))
-		})
+		told, to, warnings := toldOf(t, test.context)
+		expect.Same(t, name+": "+test.reason, test.told, told)
+		expect.Same(t, "the topic", test.topic, to)
+		expect.Same(t, fmt.Sprintf("among %q it is warned", warnings), test.warned,
+			slices.ContainsFunc(warnings, func(w string) bool {
+				return strings.Contains(w, "Alarms reach nobody") && strings.Contains(w, "-c alarm-email=ADDRESS") &&
+					strings.Contains(w, "-c alarm-topic=ARN")
+			}))
 	}
 }
 

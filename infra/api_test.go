@@ -115,19 +115,17 @@ func TestAWebACLStandsBeforeTheStage(t *testing.T) {
 		"Named": {"one that exists is used", arn, arn, false},
 		"Built": {"or one that bounds each login is made", WebACLBuilt, "<APIWebACL.Arn>", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			made := expect.Get(synthesized(map[string]any{ContextWebACL: test.acl, ContextPlatformRate: "7"}))(t)
-			var got string
-			for _, p := range made.all("AWS::WAFv2::WebACLAssociation") {
-				if got += plain(p["WebACLArn"]); !strings.HasSuffix(plain(p["ResourceArn"]),
-					":/restapis/<APIREST>/stages/<APIRESTDeploymentStageprod>") {
-					t.Errorf("%s: it stands before %s", test.reason, plain(p["ResourceArn"]))
-				}
+		made := expect.Get(synthesized(map[string]any{ContextWebACL: test.acl, ContextPlatformRate: "7"}))(t)
+		var got string
+		for _, p := range made.all("AWS::WAFv2::WebACLAssociation") {
+			if got += plain(p["WebACLArn"]); !strings.HasSuffix(plain(p["ResourceArn"]),
+				":/restapis/<APIREST>/stages/<APIRESTDeploymentStageprod>") {
+				t.Errorf("%s: it stands before %s", name+": "+test.reason, plain(p["ResourceArn"]))
 			}
-			if got != test.want || len(made.of("AWS::WAFv2::WebACL")) > 0 != test.built {
-				t.Errorf("%s: associated %q, want %q", test.reason, got, test.want)
-			}
-		})
+		}
+		if got != test.want || len(made.of("AWS::WAFv2::WebACL")) > 0 != test.built {
+			t.Errorf("%s: associated %q, want %q", name+": "+test.reason, got, test.want)
+		}
 	}
 }
 
@@ -143,37 +141,31 @@ func TestTheAnswerToAHurriedLogin(t *testing.T) {
 }
 
 func TestADomainOfOnesOwn(t *testing.T) {
-	const name, certificate = "broker.example.com", "arn:aws:acm:eu-central-1:111122223333:certificate/c"
-	for label, test := range map[string]struct {
-		reason, base, zone, url, mapped, record string
-	}{
-		"Root": {"the broker is all that the name is for", "", "", "https://broker.example.com", "", ""},
-		"Base": {"or one thing of several", "/broker", "", "https://broker.example.com/broker", "broker", ""},
+	const domain, certificate = "broker.example.com", "arn:aws:acm:eu-central-1:111122223333:certificate/c"
+	for name, test := range map[string]struct{ reason, base, zone, url, mapped, record string }{
+		"Root": {"the broker is all that the name is for", "", "", "https://broker.example.com", "", "   "},
+		"Base": {"or one thing of several", "/broker", "", "https://broker.example.com/broker", "broker", "   "},
 		"Zone": {"its record can be made too", "", "Z1", "https://broker.example.com", "",
-			"Z1 " + name + " A <APIDomainName.RegionalDomainName>"},
+			"Z1 " + domain + " A <APIDomainName.RegionalDomainName>"},
 	} {
-		t.Run(label, func(t *testing.T) {
-			context := map[string]any{ContextDomain: name, ContextCertificate: certificate, ContextBasePath: test.base,
-				ContextHostedZone: test.zone}
-			maps.DeleteFunc(context, func(_ string, value any) bool { return value == "" })
-			made := expect.Get(synthesized(context))(t)
-			domain, mapping := made.one(t, "AWS::ApiGateway::DomainName", ""), made.one(t, "AWS::ApiGateway::BasePathMapping", "")
-			record := ""
-			for _, p := range made.all("AWS::Route53::RecordSet") {
-				record += plain(p["HostedZoneId"]) + " " + plain(p["Name"]) + " " + plain(p["Type"]) + " " +
-					plain(at(p, "AliasTarget", "DNSName"))
-			}
-			expect.Same(t, test.reason, map[string]string{
-				"url": test.url, "target": "<APIDomainName.RegionalDomainName>", "name": name, "certificate": certificate,
-				"tls": "TLS_1_2", "mapped": test.mapped, "api": "<APIREST>",
-				"stage": "<APIRESTDeploymentStageprod>", "record": test.record,
-			}, map[string]string{
-				"url": plain(made.Outputs[outputs.URL].Value), "target": plain(made.Outputs[outputs.DomainTarget].Value),
-				"name": plain(domain["DomainName"]), "certificate": plain(domain["RegionalCertificateArn"]),
-				"tls": plain(domain["SecurityPolicy"]), "mapped": plain(mapping["BasePath"]), "api": plain(mapping["RestApiId"]),
-				"stage": plain(mapping["Stage"]), "record": record,
-			})
-		})
+		context := map[string]any{ContextDomain: domain, ContextCertificate: certificate, ContextBasePath: test.base,
+			ContextHostedZone: test.zone}
+		maps.DeleteFunc(context, func(_ string, value any) bool { return value == "" })
+		made := expect.Get(synthesized(context))(t)
+		for place, want := range map[string]string{
+			"DomainName DomainName": domain, "DomainName RegionalCertificateArn": certificate,
+			"DomainName SecurityPolicy": "TLS_1_2", "BasePathMapping BasePath": test.mapped,
+			"BasePathMapping RestApiId": "<APIREST>", "BasePathMapping Stage": "<APIRESTDeploymentStageprod>",
+		} {
+			expect.Same(t, name+": "+test.reason+": "+place, want, made.value(t, "ApiGateway::"+place))
+		}
+		record := ""
+		for _, member := range []string{"HostedZoneId", "Name", "Type", "AliasTarget.DNSName"} {
+			record += " " + made.value(t, "Route53::RecordSet "+member)
+		}
+		expect.Same(t, name+": the URL, where the name has to lead, and its record",
+			[]string{test.url, "<APIDomainName.RegionalDomainName>", test.record},
+			[]string{plain(made.Outputs[outputs.URL].Value), plain(made.Outputs[outputs.DomainTarget].Value), record[1:]})
 	}
 }
 

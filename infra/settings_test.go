@@ -76,9 +76,7 @@ func TestReadSettings(t *testing.T) {
 			with(func(s *Settings) { s.PlatformRate = 0 })},
 		"Other": {"what others read is not ours to refuse", map[string]any{"@aws-cdk/core:target": "x"}, usual},
 	} {
-		t.Run(name, func(t *testing.T) {
-			expect.Same(t, test.reason, test.want, expect.Get(settingsOf(test.context))(t, test.reason))
-		})
+		expect.Same(t, name+": "+test.reason, test.want, expect.Get(settingsOf(test.context))(t, name+": "+test.reason))
 	}
 }
 
@@ -160,10 +158,8 @@ func TestEveryBadValueIsNamed(t *testing.T) {
 		"Rotation":  {"KMS has bounds", "key-rotation-days", "2561", `give at most 2560`},
 		"Rotations": {"on both sides", "key-rotation-days", "30", `give a whole number from 90`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			want := fmt.Sprintf("context %s is %q: %s", test.name, fmt.Sprint(test.value), test.remedy)
-			expect.Same(t, test.reason, want, fmt.Sprint(expect.Err(settingsOf(map[string]any{test.name: test.value}))))
-		})
+		want := fmt.Sprintf("context %s is %q: %s", test.name, fmt.Sprint(test.value), test.remedy)
+		expect.Same(t, name+": "+test.reason, want, fmt.Sprint(expect.Err(settingsOf(map[string]any{test.name: test.value}))))
 	}
 }
 
@@ -235,9 +231,7 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 			`context reaper-concurrency is "x": give a whole number from 0`,
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			said := fmt.Sprint(expect.Err(settingsOf(test.context)))
-			expect.Same(t, test.reason, slices.Sorted(slices.Values(test.want)), slices.Sorted(strings.SplitSeq(said, "\n")))
-		})
+		said := slices.Sorted(strings.SplitSeq(fmt.Sprint(expect.Err(settingsOf(test.context))), "\n"))
+		expect.Same(t, name+": "+test.reason, slices.Sorted(slices.Values(test.want)), said)
 	}
 }

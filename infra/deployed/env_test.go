@@ -54,11 +54,9 @@ func TestEnv(t *testing.T) {
 			`{"username":"broker","password":"Pa55word","note":"x"}`, "http://h",
 			"http://h BROKER_USERNAME=broker BROKER_PASSWORD=Pa55word"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			expect.OK(t, env(t.Context(), holding(test.content), said, test.url, &out), test.reason)
-			expect.Same(t, test.reason, "export BROKER_URL="+test.want+"\n", out.String())
-		})
+		var out bytes.Buffer
+		expect.OK(t, env(t.Context(), holding(test.content), said, test.url, &out), name+": "+test.reason)
+		expect.Same(t, name+": "+test.reason, "export BROKER_URL="+test.want+"\n", out.String())
 	}
 }
 
@@ -79,16 +77,14 @@ func TestEnvKeepsTheSecret(t *testing.T) {
 		"NoString": {"a secret may be of bytes", safe{"secret-arn": {SecretBinary: []byte(canary)}}},
 		"Gone":     {"somebody removed it", safe{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			want, err := "is not a JSON object", fmt.Sprint(env(t.Context(), test.secret, said, "", &out))
-			if name == "Gone" {
-				want = "reading the platform's credential"
-			}
-			expect.Says(t, test.reason, err, want)
-			expect.Never(t, test.reason, err, canary)
-			expect.Same(t, "what it printed", "", out.String())
-		})
+		var out bytes.Buffer
+		want, err := "is not a JSON object", fmt.Sprint(env(t.Context(), test.secret, said, "", &out))
+		if name == "Gone" {
+			want = "reading the platform's credential"
+		}
+		expect.Says(t, name+": "+test.reason, err, want)
+		expect.Never(t, name+": "+test.reason, err, canary)
+		expect.Same(t, "what it printed", "", out.String())
 	}
 	err := env(t.Context(), safe{}, said, "", io.Discard)
 	if _, ok := errors.AsType[*types.ResourceNotFoundException](err); !ok {

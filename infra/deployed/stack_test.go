@@ -80,11 +80,9 @@ func TestOutputs(t *testing.T) {
 		"Empty": {"a table without a name is none", stacks{"Longshore": with(outputs.Table, "")}, nil,
 			`has no output "TableName"`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := outputs.Of(t.Context(), cloud{stacks: test.stacks}, "Longshore")
-			expect.Same(t, test.reason, test.want, got)
-			fails(t, test.reason, test.err, err)
-		})
+		got, err := outputs.Of(t.Context(), cloud{stacks: test.stacks}, "Longshore")
+		expect.Same(t, name+": "+test.reason, test.want, got)
+		fails(t, name+": "+test.reason, test.err, err)
 	}
 }
 
@@ -110,14 +108,12 @@ func TestMisuse(t *testing.T) {
 		"Flag":     {"a flag may be misspelt", []string{"env", "--stak", "x"}, "-stak"},
 		"Argument": {"the name is given by its flag", []string{"kept", "--stack", "Longshore", "Other"}, `["Other"] is too much`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			err := run(t.Context(), test.args, &out, io.Discard)
-			if _, ok := errors.AsType[misuse](err); !ok {
-				t.Errorf("%s: error %v", test.reason, err)
-			}
-			expect.Says(t, test.reason, fmt.Sprint(err), test.want, "deployed env --stack NAME")
-			expect.Same(t, "what it printed", "", out.String())
-		})
+		var out bytes.Buffer
+		err := run(t.Context(), test.args, &out, io.Discard)
+		if _, ok := errors.AsType[misuse](err); !ok {
+			t.Errorf("%s: error %v", name+": "+test.reason, err)
+		}
+		expect.Says(t, name+": "+test.reason, fmt.Sprint(err), test.want, "deployed env --stack NAME")
+		expect.Same(t, "what it printed", "", out.String())
 	}
 }

@@ -54,15 +54,13 @@ func TestStateIsNotForgotten(t *testing.T) {
 		"None":   {"what does not exist has none", "", stacks{"Other": saidOf()}, ""},
 		"Failed": {"nor has what failed to be made", "", stacks{"S": {}}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var out, diagnostics bytes.Buffer
-			deployed := cloud{stacks: test.stacks, template: test.template}
-			expect.OK(t, state(t.Context(), deployed, "S", &out, &diagnostics), test.reason)
-			expect.Same(t, test.reason, test.want, out.String())
-			if (diagnostics.Len() > 0) != (test.want != "") {
-				t.Errorf("%s: whoever deploys is told %q", test.reason, diagnostics.String())
-			}
-		})
+		var out, diagnostics bytes.Buffer
+		deployed := cloud{stacks: test.stacks, template: test.template}
+		expect.OK(t, state(t.Context(), deployed, "S", &out, &diagnostics), name+": "+test.reason)
+		expect.Same(t, name+": "+test.reason, test.want, out.String())
+		if (diagnostics.Len() > 0) != (test.want != "") {
+			t.Errorf("%s: whoever deploys is told %q", name+": "+test.reason, diagnostics.String())
+		}
 	}
 	// A stack that cannot be asked is no reason to make a new state.
 	away := errors.New("no credentials")
@@ -91,11 +89,9 @@ func TestKeptSaysHowToGoOn(t *testing.T) {
 			"-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k -c broker=identity-of-the-broker",
 			"the secret that the platforms log in with, secret-arn. Deploy once more"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			err := kept(t.Context(), cloud{template: deployedAs(t, "x", test.resources)}, "S", saidOf(), &out)
-			expect.Says(t, test.reason, out.String(), `make deploy STACK=S CONTEXT="`+test.want+`"`)
-			fails(t, test.reason, test.err, err)
-		})
+		var out bytes.Buffer
+		err := kept(t.Context(), cloud{template: deployedAs(t, "x", test.resources)}, "S", saidOf(), &out)
+		expect.Says(t, name+": "+test.reason, out.String(), `make deploy STACK=S CONTEXT="`+test.want+`"`)
+		fails(t, name+": "+test.reason, test.err, err)
 	}
 }

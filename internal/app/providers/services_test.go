@@ -32,10 +32,8 @@ func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 		"All": {map[string]string{app.EnvAWS: "2", app.EnvAWSTargets: `{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`},
 			[]string{app.EnvAWS, `target "a"`, `target "b"`}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			err := expect.Err(ReadServices(func(name string) string { return c.set[name] }))
-			expect.Says(t, "the error", fmt.Sprint(err), c.want...)
-		})
+		err := expect.Err(ReadServices(func(name string) string { return c.set[name] }))
+		expect.Says(t, name, fmt.Sprint(err), c.want...)
 	}
 }
 
