@@ -169,11 +169,7 @@ func (f *coldFunction) build(b *testing.B) {
 	b.Helper()
 	dir := b.TempDir()
 	f.binary = filepath.Join(dir, "bootstrap")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", f.binary, f.source)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("building %s: %v\n%s", f.name, err, out)
-	}
+	built(b, f.binary, f.source, "-trimpath", "-tags", "lambda.norpc", "-ldflags", "-s -w")
 	f.size = expect.Get(os.Stat(f.binary))(b).Size()
 	expect.OK(b, os.WriteFile(filepath.Join(dir, app.CatalogFile), manyOfferings(b, f.offerings), 0o600))
 }

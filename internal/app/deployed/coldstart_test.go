@@ -22,10 +22,7 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 			binary, source := filepath.Join(t.TempDir(), "bootstrap"), "../../../functions/"+function
 			// The go command keeps the result of a test for the files that the test has read.
 			expect.Get(os.ReadDir(source))(t)
-			build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, source)
-			if out, err := build.CombinedOutput(); err != nil {
-				t.Fatalf("building: %v\n%s", err, out)
-			}
+			built(t, binary, source, "-tags", "lambda.norpc")
 			checkClients(t, binary, clients[function])
 			cmd := exec.Command(binary)
 			cmd.Env = []string{"AWS_REGION=us-east-1", "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}
@@ -36,6 +33,15 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// built builds a program with flags.
+func built(t testing.TB, binary, source string, flags ...string) {
+	t.Helper()
+	build := exec.Command("go", slices.Concat([]string{"build"}, flags, []string{"-o", binary, source})...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	expect.OK(t, err, "building", source, string(out))
 }
 
 // clients are those of AWS services that each function links, beside those by which the SDK

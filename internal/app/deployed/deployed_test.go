@@ -147,22 +147,27 @@ func newTogether(t testing.TB, cfg aws.Config, more ...map[string]string) *toget
 	return f
 }
 
-func (f *together) call(method, path, query, body string, status int) map[string]any {
+// send has the API answer a request as the gateway hands it over.
+func (f *together) send(method, path, query, body string, headers map[string][]string) events.APIGatewayProxyResponse {
 	f.Helper()
-	response, err := f.api(f.Context(), events.APIGatewayProxyRequest{
-		HTTPMethod: method, Path: path, Body: body, MultiValueQueryStringParameters: expect.Get(url.ParseQuery(query))(f),
-		MultiValueHeaders: map[string][]string{
-			"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
-			"X-Broker-API-Version": {"2.17"},
-			// A platform says with each request who asks.
-			"X-Broker-API-Originating-Identity": {"cloudfoundry " +
-				base64.StdEncoding.EncodeToString([]byte(`{"user_id":"of-a-person"}`))},
-		},
+	return expect.Get(f.api(f.Context(), events.APIGatewayProxyRequest{
+		HTTPMethod: method, Path: path, Body: body, MultiValueHeaders: headers,
+		MultiValueQueryStringParameters: expect.Get(url.ParseQuery(query))(f),
 		RequestContext: events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + path,
 			RequestTimeEpoch: time.Now().UnixMilli()},
+	}))(f)
+}
+
+func (f *together) call(method, path, query, body string, status int) map[string]any {
+	f.Helper()
+	encoded := base64.StdEncoding.EncodeToString
+	response := f.send(method, path, query, body, map[string][]string{
+		"Authorization": {"Basic " + encoded([]byte("u:p"))}, "X-Broker-API-Version": {"2.17"},
+		// A platform says with each request who asks.
+		"X-Broker-API-Originating-Identity": {"cloudfoundry " + encoded([]byte(`{"user_id":"of-a-person"}`))},
 	})
-	if err != nil || response.StatusCode != status {
-		f.Fatalf("%s %s: %d %s %v, want %d", method, path, response.StatusCode, response.Body, err, status)
+	if response.StatusCode != status {
+		f.Fatalf("%s %s: %d %s, want %d", method, path, response.StatusCode, response.Body, status)
 	}
 	var out map[string]any
 	if err := json.Unmarshal([]byte(response.Body), &out); method != "HEAD" && err != nil ||
@@ -182,21 +187,16 @@ func (f *together) page(instance string) (look func() events.APIGatewayProxyResp
 	k := lifecycle.Key{Platform: "default", Instance: instance}
 	until := time.Now().Add(time.Minute)
 	link := expect.Get(f.keys.Link(f.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: until}))(f)
-	browse := func(method, path, body string, cookie ...string) events.APIGatewayProxyResponse {
-		f.Helper()
-		at, query, _ := strings.Cut(path, "?")
-		return expect.Get(f.api(f.Context(), events.APIGatewayProxyRequest{
-			HTTPMethod: method, Path: at, Body: body, MultiValueQueryStringParameters: expect.Get(url.ParseQuery(query))(f),
-			MultiValueHeaders: map[string][]string{"Content-Type": {"application/x-www-form-urlencoded"}, "Cookie": cookie},
-			RequestContext:    events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + at},
-		}))(f)
-	}
-	entered := browse("POST", "/dashboard/enter", url.Values{"link": {link}}.Encode())
+	entered := f.send("POST", "/dashboard/enter", "", url.Values{"link": {link}}.Encode(),
+		map[string][]string{"Content-Type": {"application/x-www-form-urlencoded"}})
 	if len(entered.MultiValueHeaders["Set-Cookie"]) != 1 {
 		f.Fatalf("the link is answered %d: %s", entered.StatusCode, entered.Body)
 	}
 	session, _, _ := strings.Cut(entered.MultiValueHeaders["Set-Cookie"][0], ";")
-	return func() events.APIGatewayProxyResponse { return browse("GET", pages.InstancePath(k), "", session) }
+	at, query, _ := strings.Cut(pages.InstancePath(k), "?")
+	return func() events.APIGatewayProxyResponse {
+		return f.send("GET", at, query, "", map[string][]string{"Cookie": {session}})
+	}
 }
 
 // facts looks at the page of an instance twice: the first look has facts asked for, and the second shows them.
@@ -325,37 +325,21 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 		"Calls":       func(p deployed.Parts) error { return expect.Err(provisioner.NewCalls(p)) },
 		"Reaper":      func(p deployed.Parts) error { return expect.Err(sweeper.New(t.Context(), p)) },
 	}
-	cases := map[string]struct{ function, name, value string }{
-		"APITable":        {"API", app.EnvTable, ""},
-		"APIKey":          {"API", app.EnvKey, ""},
-		"APISecret":       {"API", app.EnvSecret, ""},
-		"APIStateMachine": {"API", app.EnvStateMachine, ""},
-		"APIProvisioner":  {"API", app.EnvProvisioner, ""},
-		"ProvisionerKey":  {"Provisioner", app.EnvKey, ""},
-		"Delay":           {"Provisioner", app.EnvDemoDelay, "soon"},
-		"Rate":            {"API", app.EnvPlatformRate, "fast"},
-		"ReaperTable":     {"Reaper", app.EnvTable, ""},
-		"ReaperMachine":   {"Reaper", app.EnvStateMachine, ""},
-		"ReaperStack":     {"Reaper", app.EnvStack, ""},
-		"ReaperBroker":    {"Reaper", app.EnvBroker, ""},
-		"ReaperDelay":     {"Reaper", app.EnvDemoDelay, "soon"},
-		"ReaperDryRun":    {"Reaper", app.EnvReaperDryRun, "maybe"},
-		"NotInVPC":        {"Provisioner", app.EnvInVPC, "unknown"},
-		"ReaperInVPC":     {"Reaper", app.EnvInVPC, "unknown"},
-		"CallsInVPC":      {"Calls", app.EnvInVPC, ""},
-		"CallsUnknown":    {"Calls", app.EnvInVPC, "demo,unknown"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			offered := func() (*catalog.Catalog, error) { return testkit.Demo(), nil }
-			err := starts[tc.function](deployed.Parts{Log: slog.New(slog.DiscardHandler), Offered: offered,
-				Getenv: func(n string) string {
-					if n == tc.name {
-						return tc.value
-					}
-					return whole[n]
-				}})
-			expect.Says(t, "the error", fmt.Sprint(err), tc.name)
-		})
+	for function, settings := range map[string][][2]string{ // each with a value
+		"API": {{app.EnvTable, ""}, {app.EnvKey, ""}, {app.EnvSecret, ""}, {app.EnvStateMachine, ""}, {app.EnvProvisioner, ""},
+			{app.EnvPlatformRate, "fast"}},
+		"Provisioner": {{app.EnvKey, ""}, {app.EnvDemoDelay, "soon"}, {app.EnvInVPC, "unknown"}},
+		"Reaper": {{app.EnvTable, ""}, {app.EnvStateMachine, ""}, {app.EnvStack, ""}, {app.EnvBroker, ""},
+			{app.EnvDemoDelay, "soon"}, {app.EnvReaperDryRun, "maybe"}, {app.EnvInVPC, "unknown"}},
+		"Calls": {{app.EnvInVPC, ""}, {app.EnvInVPC, "demo,unknown"}},
+	} {
+		for _, wrong := range settings {
+			set := maps.Clone(whole)
+			set[wrong[0]] = wrong[1]
+			err := starts[function](deployed.Parts{Log: slog.New(slog.DiscardHandler),
+				Offered: func() (*catalog.Catalog, error) { return testkit.Demo(), nil },
+				Getenv:  func(name string) string { return set[name] }})
+			expect.Says(t, fmt.Sprintf("%s with %q", function, wrong), fmt.Sprint(err), wrong[0])
+		}
 	}
 }
