@@ -52,15 +52,13 @@ func (c cloud) GetTemplate(context.Context, *cloudformation.GetTemplateInput,
 
 func TestOutputs(t *testing.T) {
 	type stacks = map[string]map[string]string
-	with := func(name, value string) map[string]string {
+	without := func(name string) map[string]string {
 		all := maps.Clone(said)
-		if all[name] = value; value == "gone" {
-			delete(all, name)
-		}
+		delete(all, name)
 		return all
 	}
-	more := with("Unknown", "x")
-	more[outputs.Register] = "cf create-service-broker"
+	more, empty := maps.Clone(said), maps.Clone(said)
+	more[outputs.Register], more["Unknown"], empty[outputs.Table] = "cf create-service-broker", "x", ""
 	for name, test := range map[string]struct {
 		reason string
 		stacks stacks
@@ -73,12 +71,11 @@ func TestOutputs(t *testing.T) {
 		"Foreign": {"a stack of another kind has no table to be asked", stacks{"Longshore": {"Bucket": "b"}}, nil,
 			`stack "Longshore" has no output "ApiId": it is not a broker's, or its last deployment has failed`},
 		"Nothing":  {"a first deployment that failed leaves nothing", stacks{"Longshore": nil}, nil, `has no output "ApiId"`},
-		"NoAPI":    {"each is needed", stacks{"Longshore": with(outputs.API, "gone")}, nil, `has no output "ApiId"`},
-		"NoURL":    {"each is needed", stacks{"Longshore": with(outputs.URL, "gone")}, nil, `has no output "BrokerUrl"`},
-		"NoSecret": {"each is needed", stacks{"Longshore": with(outputs.Secret, "gone")}, nil, `has no output "SecretId"`},
-		"NoTable":  {"each is needed", stacks{"Longshore": with(outputs.Table, "gone")}, nil, `has no output "TableName"`},
-		"Empty": {"a table without a name is none", stacks{"Longshore": with(outputs.Table, "")}, nil,
-			`has no output "TableName"`},
+		"NoAPI":    {"each is needed", stacks{"Longshore": without(outputs.API)}, nil, `has no output "ApiId"`},
+		"NoURL":    {"each is needed", stacks{"Longshore": without(outputs.URL)}, nil, `has no output "BrokerUrl"`},
+		"NoSecret": {"each is needed", stacks{"Longshore": without(outputs.Secret)}, nil, `has no output "SecretId"`},
+		"NoTable":  {"each is needed", stacks{"Longshore": without(outputs.Table)}, nil, `has no output "TableName"`},
+		"Empty":    {"a table without a name is none", stacks{"Longshore": empty}, nil, `has no output "TableName"`},
 	} {
 		got, err := outputs.Of(t.Context(), cloud{stacks: test.stacks}, "Longshore")
 		expect.Same(t, name+": "+test.reason, test.want, got)
