@@ -16,10 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/waiting"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/catalogtest"
@@ -27,70 +28,10 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) bootstrap.Options {
-	return bootstrap.Options{Scope: scope, Offered: offered, Every: time.Millisecond, Say: t.Logf}
-}
-
-// isAt has the SDK find an emulated AWS there, and ask it once only.
-func isAt(t *testing.T, url, region string) {
+// refusing stands before an emulated AWS, where the SDK finds it and asks once only. It refuses so many calls.
+func refusing(t *testing.T, cfg aws.Config) *atomic.Int32 {
 	t.Helper()
-	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": url, "AWS_REGION": region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-		"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
-	} {
-		t.Setenv(name, value)
-	}
-}
-
-// The embedded broker goes on without AWS services until they are asked for and their account is prepared, and says the command.
-// Where they were used before, it waits for an AWS that does not answer.
-func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
-	cfg := emulator.Config(t)
-	isAt(t, *cfg.BaseEndpoint, cfg.Region)
-	set := map[string]string{}
-	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
-	e := embedding{folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler),
-		now: app.Now, getenv: func(name string) string { return set[name] }, wait: waiting.For}
-	left := func(want string) {
-		t.Helper()
-		_, err := cloudformationEmbedded(e)
-		if why := (unavailable{}); !errors.As(err, &why) || !strings.Contains(why.Error(), want) {
-			t.Errorf("it says %v, want %q", err, want)
-		}
-	}
-	left("--aws is not given")
-	set[app.EnvAWS] = "true"
-	left("longshore aws bootstrap --data here")
-	_, err := bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
-	for tries := 1; err != nil && tries < 3; tries++ { // the emulator may cut off an answer, and the SDK may ask once only
-		t.Log(err)
-		_, err = bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
-	}
-	expect.OK(t, err)
-	w, err := cloudformationEmbedded(e)
-	if err != nil || w.Provider == nil || w.Inventory == nil || w.Targets == nil {
-		t.Errorf("prepared: %+v, %v", w, err)
-	}
-	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-	left("it runs where AWS_ENDPOINT_URL says")
-	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	left("set AWS_PROFILE")
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	e.used = true
-	if _, err := cloudformationEmbedded(e); err != nil {
-		t.Errorf("used before, and AWS does not answer: %v", err)
-	}
-	t.Setenv("AWS_REGION", "")
-	t.Setenv("AWS_DEFAULT_REGION", "")
-	left("AWS_REGION is not set")
-}
-
-// The start repeats a refused call. A broker that used AWS before keeps its offerings however
-// long AWS refuses; one that did not leaves them out, and says so in the log.
-func TestARefusedStartIsTriedAgain(t *testing.T) {
-	cfg := emulator.Config(t)
-	var refuses atomic.Int32 // so many calls
+	var refuses atomic.Int32
 	onward := httputil.NewSingleHostReverseProxy(expect.Get(url.Parse(*cfg.BaseEndpoint))(t))
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refuses.Add(-1) >= 0 {
@@ -102,10 +43,62 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 		onward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(at.Close)
-	isAt(t, at.URL, cfg.Region)
-	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
-	broker := emulator.Name("broker")
-	expect.Get(bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(broker), offered)))(t)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": at.URL, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	return &refuses
+}
+
+// The embedded broker goes on without AWS services until they are asked for and their account is prepared, and says the command.
+// Where they were used before, it waits for an AWS that does not answer.
+func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
+	refuses := refusing(t, emulator.Config(t))
+	set := map[string]string{}
+	e := embedding{folder: "here", broker: emulator.Name("broker"), log: slog.New(slog.DiscardHandler), now: app.Now,
+		offered: catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}),
+		getenv:  func(name string) string { return set[name] }, wait: waiting.For}
+	left := func(want string) {
+		t.Helper()
+		_, err := cloudformationEmbedded(e)
+		if why := (unavailable{}); !errors.As(err, &why) || !strings.Contains(why.Error(), want) {
+			t.Errorf("it says %v, want %q", err, want)
+		}
+	}
+	left("--aws is not given")
+	set[app.EnvAWS] = "true"
+	left("longshore aws bootstrap --data here")
+	preparing := bootstrap.Options{Scope: plan.ScopeOf(e.broker), Offered: e.offered, Every: time.Millisecond, Say: t.Logf}
+	err := errors.New("not yet asked")
+	for tries := 0; err != nil && tries < 3; tries++ { // the emulator may cut off an answer, and the SDK may ask once only
+		t.Log(err)
+		_, err = bootstrap.Run(t.Context(), preparing)
+	}
+	expect.OK(t, err)
+	w, err := cloudformationEmbedded(e)
+	if err != nil || w.Provider == nil || w.Inventory == nil || w.Targets == nil {
+		t.Errorf("prepared: %+v, %v", w, err)
+	}
+	refusedStarts(t, e, refuses)
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+	left("it runs where AWS_ENDPOINT_URL says")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	left("set AWS_PROFILE")
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	e.used = true
+	expect.Get(cloudformationEmbedded(e))(t, "used before, and AWS does not answer")
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
+	left("AWS_REGION is not set")
+}
+
+// The start repeats a refused call. A broker that used AWS before keeps its offerings however
+// long AWS refuses; one that did not leaves them out, and says so in the log.
+func refusedStarts(t *testing.T, e embedding, refuses *atomic.Int32) {
+	t.Helper()
 	for name, tc := range map[string]struct {
 		reason       string
 		refused      int32
@@ -117,29 +110,25 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 		"ForLong":      {"the offerings of the broker that never had any are left out", 100, false, 5, false, true},
 		"ForLongInUse": {"whoever has instances sees their offerings", 100, true, 5, true, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var said strings.Builder
-			waited := 0
-			e := embedding{folder: "here", broker: broker, offered: offered, now: app.Now, used: tc.used,
-				log:    slog.New(slog.NewTextHandler(&said, nil)),
-				getenv: func(name string) string { return map[string]string{app.EnvAWS: "true"}[name] },
-				wait: func(context.Context, time.Duration) error {
-					if waited++; waited == 5 {
-						return context.DeadlineExceeded
-					}
-					return nil
-				}}
-			refuses.Store(tc.refused)
-			w, err := cloudformationEmbedded(e)
-			refuses.Store(0)
-			_, left := errors.AsType[unavailable](err)
-			if (w.Provider != nil) != tc.wired || left == tc.wired || waited != tc.waits {
-				t.Errorf("%s: wired %v, error %v, after %d waits", tc.reason, w.Provider, err, waited)
+		var said strings.Builder
+		waited := 0
+		e.used, e.log = tc.used, slog.New(slog.NewTextHandler(&said, nil))
+		e.wait = func(context.Context, time.Duration) error {
+			if waited++; waited == 5 {
+				return context.DeadlineExceeded
 			}
-			if strings.Contains(said.String(), "level=WARN") != tc.warns {
-				t.Errorf("%s: the log says %s", tc.reason, said.String())
-			}
-		})
+			return nil
+		}
+		refuses.Store(tc.refused)
+		w, err := cloudformationEmbedded(e)
+		refuses.Store(0)
+		_, left := errors.AsType[unavailable](err)
+		if (w.Provider != nil) != tc.wired || left == tc.wired || waited != tc.waits {
+			t.Errorf("%s: %s: wired %v, error %v, after %d waits", name, tc.reason, w.Provider, err, waited)
+		}
+		if strings.Contains(said.String(), "level=WARN") != tc.warns {
+			t.Errorf("%s: %s: the log says %s", name, tc.reason, said.String())
+		}
 	}
 }
 
