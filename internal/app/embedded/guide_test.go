@@ -90,11 +90,14 @@ func examples(t *testing.T, credentials map[string]any) {
 	if _, err := os.Stat(filepath.Join(installed, "installed")); err != nil {
 		t.Fatalf("the drivers that the guide's examples use are not installed: run make clients (%v)", err)
 	}
-	for language, run := range map[string]struct{ says, file, command string }{
-		"go":     {"go", "example.go", "go run"},
-		"python": {"python", "example.py", installed + "/python/bin/python3"},
-		"js":     {"node", "example.js", "node"},
-		"java":   {"java", "Example.java", "java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp " + installed + "/postgresql.jar"},
+	for language, run := range map[string]struct {
+		says, file string
+		command    []string
+	}{
+		"go": {"go", "example.go", []string{"go", "run"}}, "js": {"node", "example.js", []string{"node"}},
+		"python": {"python", "example.py", []string{filepath.Join(installed, "python", "bin", "python3")}},
+		"java": {"java", "Example.java", []string{
+			"java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(installed, "postgresql.jar")}},
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
@@ -102,8 +105,7 @@ func examples(t *testing.T, credentials map[string]any) {
 			expect.OK(t, os.WriteFile(file, []byte(blocks(t, language)[0]), 0o600))
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			command := append(strings.Fields(run.command), file)
-			c := exec.CommandContext(ctx, command[0], command[1:]...)
+			c := exec.CommandContext(ctx, run.command[0], append(run.command[1:], file)...)
 			c.Env = append(os.Environ(), "DATABASE_URL="+uri, "JDBC_URL="+jdbc,
 				"NODE_PATH="+filepath.Join(installed, "node_modules"))
 			out, err := c.CombinedOutput()
