@@ -26,10 +26,14 @@ func watched(t *testing.T, made template) map[string]string {
 	got := map[string]string{}
 	for id, p := range alarmsOf(made) {
 		expect.Same(t, id+" looks at periods of so many seconds", "300", plain(p["Period"]))
+		periods := fmt.Sprint(p["EvaluationPeriods"])
+		if some := p["DatapointsToAlarm"]; some != nil {
+			periods = fmt.Sprintf("%v of %s", some, periods)
+		}
 		got[id] = fmt.Sprintf("%s %s of %s%s %v over %v, without data %s",
 			plain(p["Namespace"]), plain(p["Statistic"]), plain(p["MetricName"]),
 			map[string]string{"GreaterThanOrEqualToThreshold": " >=", "LessThanThreshold": " <"}[plain(p["ComparisonOperator"])],
-			p["Threshold"], periods(p), plain(p["TreatMissingData"]))
+			p["Threshold"], periods, plain(p["TreatMissingData"]))
 		var dimensions []string
 		for _, d := range list(p["Dimensions"]) {
 			dimensions = append(dimensions, " "+plain(at(d, "Name"))+"="+plain(at(d, "Value")))
@@ -54,14 +58,6 @@ func TestAlarms(t *testing.T) {
 	want["Waiting"] = "Longshore Maximum of Trouble >= 1 over 2 of 6, without data notBreaching Stack=Longshore"
 	expect.Same(t, "with a provider on servers", want, watched(t, must(t, hostedStack)))
 	expect.Same(t, "the broker's own metrics are in", "Longshore", metrics.Namespace)
-}
-
-// periods is in how many periods something has to be seen.
-func periods(p map[string]any) string {
-	if some := p["DatapointsToAlarm"]; some != nil {
-		return fmt.Sprintf("%v of %v", some, p["EvaluationPeriods"])
-	}
-	return fmt.Sprint(p["EvaluationPeriods"])
 }
 
 // Every alarm says where to read on, and there is something to read there.
