@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
@@ -40,6 +41,18 @@ type cloud struct {
 	letters   string // URL of the dead letters' queue
 }
 
+// theStack is the one that make has deployed.
+var theStack = cmp.Or(os.Getenv("STACK"), "Longshore")
+
+func resourcesOf(ctx context.Context, cfg aws.Config, stack string) ([]cfntypes.StackResource, error) {
+	found, err := cloudformation.NewFromConfig(cfg).DescribeStackResources(ctx,
+		&cloudformation.DescribeStackResourcesInput{StackName: &stack})
+	if err != nil {
+		return nil, err
+	}
+	return found.StackResources, nil
+}
+
 func newCloud(t *testing.T) *cloud {
 	t.Helper()
 	cfg := emulator.Config(t)
@@ -47,10 +60,7 @@ func newCloud(t *testing.T) *cloud {
 		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg),
 		dynamo: dynamodb.NewFromConfig(cfg), endpoint: *cfg.BaseEndpoint, functions: map[string]string{},
 	}
-	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
-	found := expect.Get(cloudformation.NewFromConfig(cfg).DescribeStackResources(t.Context(),
-		&cloudformation.DescribeStackResourcesInput{StackName: &stack}))(t)
-	for _, r := range found.StackResources {
+	for _, r := range expect.Get(resourcesOf(t.Context(), cfg, theStack))(t) {
 		id := aws.ToString(r.PhysicalResourceId)
 		switch aws.ToString(r.ResourceType) {
 		case "AWS::Lambda::Function":
@@ -68,7 +78,7 @@ func newCloud(t *testing.T) *cloud {
 		}
 	}
 	if len(c.functions) != 3 || c.machine == "" || c.letters == "" || c.table == "" {
-		t.Fatalf("stack %q has functions %v, state machine %q, dead letters %q and table %q", stack, c.functions,
+		t.Fatalf("stack %q has functions %v, state machine %q, dead letters %q and table %q", theStack, c.functions,
 			c.machine, c.letters, c.table)
 	}
 	return c

@@ -32,30 +32,28 @@ func TestFaults(t *testing.T) {
 	type fault struct {
 		name string
 		// inject makes an instance whose operation meets the fault.
-		inject func(t *testing.T, p platform, c *cloud, instance string) (operation string)
+		inject          func(t *testing.T, p platform, c *cloud, path string) (operation string)
+		path, operation string
 	}
 	p, c := newPlatform(t), newCloud(t)
-	type broken struct{ name, instance, operation string }
-	var all []broken
+	var all []fault
 	for _, f := range []fault{
-		{"ExecutionAborted", aborted}, // it takes longest to be noticed
-		{"KilledBetweenCallAndRecord", killed},
-		{"StartFails", startFails},
-		{"StepDeliveredTwice", deliveredTwice},
-		{"DeployInTheMiddle", deployed},
+		{name: "ExecutionAborted", inject: aborted}, // it takes longest to be noticed
+		{name: "KilledBetweenCallAndRecord", inject: killed}, {name: "StartFails", inject: startFails},
+		{name: "StepDeliveredTwice", inject: deliveredTwice}, {name: "DeployInTheMiddle", inject: deployed},
 	} {
-		b := broken{name: f.name, instance: id("i")}
-		injected := t.Run("Inject"+f.name, func(t *testing.T) { b.operation = f.inject(t, p, c, b.instance) })
-		if injected && b.operation != "" { // else it has failed, or been skipped
-			all = append(all, b)
+		f.path = instancePath(id("i"))
+		injected := t.Run("Inject"+f.name, func(t *testing.T) { f.operation = f.inject(t, p, c, f.path) })
+		if injected && f.operation != "" { // else it has failed, or been skipped
+			all = append(all, f)
 		}
 	}
 	t.Parallel() // the rest is waiting
-	for _, b := range all {
-		t.Run(b.name, func(t *testing.T) {
+	for _, f := range all {
+		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			path := instancePath(b.instance)
-			if state := p.settled(t, path, b.operation); state != "succeeded" {
+			path := f.path
+			if state := p.settled(t, path, f.operation); state != "succeeded" {
 				t.Fatalf("the operation ended %q", state)
 			}
 			p.call(t, "GET", path, "", 200)
@@ -66,23 +64,23 @@ func TestFaults(t *testing.T) {
 }
 
 // accepted orders an instance that takes a time.
-func accepted(t *testing.T, p platform, instance string, seconds float64) (operation string) {
+func accepted(t *testing.T, p platform, path string, seconds float64) (operation string) {
 	t.Helper()
 	body := order(service, planAsync, fmt.Sprintf(`,"parameters":{"delay_seconds":%g,"note":%q}`, seconds, canary))
-	return p.call(t, "PUT", instancePath(instance)+"?accepts_incomplete=true", body, 202).text("operation")
+	return p.call(t, "PUT", path+"?accepts_incomplete=true", body, 202).text("operation")
 }
 
 // The intent is durable before the start: it is a 202 all the same, and the rule has the reaper start it.
-func startFails(t *testing.T, p platform, c *cloud, instance string) string {
+func startFails(t *testing.T, p platform, c *cloud, path string) string {
 	undo := c.with(t, "api", 0, map[string]string{app.EnvStateMachine: c.machine + "-is-not-there"})
-	operation := accepted(t, p, instance, 1)
+	operation := accepted(t, p, path, 1)
 	undo()
 	expect.Same(t, "the execution has started: it is", "", c.execution(t, operation))
 	return operation
 }
 
 // The provisioner has its answer, and its time is over before it can record it.
-func killed(t *testing.T, p platform, c *cloud, instance string) string {
+func killed(t *testing.T, p platform, c *cloud, path string) string {
 	target := expect.Get(url.Parse(c.endpoint))(t)
 	if os.Getenv("EMULATOR") == "docker" {
 		t.Skip("functions run in containers, from where this process cannot be reached")
@@ -112,7 +110,7 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 	}))
 	t.Cleanup(front.Close)
 	undo := c.with(t, "provisioner", 10*time.Second, map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": front.URL})
-	operation := accepted(t, p, instance, 1)
+	operation := accepted(t, p, path, 1)
 	eventually(t, "the provisioner has been killed, and the execution has ended", 5*time.Minute, func() bool {
 		return c.execution(t, operation) == "FAILED"
 	})
@@ -125,8 +123,8 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 
 // An operator stops the execution by hand. LocalStack calls one failed that was
 // stopped during a step which then throws: it is stopped while it waits.
-func aborted(t *testing.T, p platform, c *cloud, instance string) string {
-	operation := accepted(t, p, instance, 45)
+func aborted(t *testing.T, p platform, c *cloud, path string) string {
+	operation := accepted(t, p, path, 45)
 	eventually(t, "the execution waits", 5*time.Minute, func() bool { return c.waits(t, operation) })
 	expect.Get(c.sfn.StopExecution(t.Context(),
 		&sfn.StopExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))}))(t)
@@ -144,8 +142,8 @@ func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 }
 
 // AWS delivers at least once.
-func deliveredTwice(t *testing.T, p platform, c *cloud, instance string) string {
-	operation := accepted(t, p, instance, 3)
+func deliveredTwice(t *testing.T, p platform, c *cloud, path string) string {
+	operation := accepted(t, p, path, 3)
 	input := expect.Get(json.Marshal(stepfunctions.Input{Token: operation, Attempt: 1, Until: time.Now().Add(time.Minute)}))(t)
 	answers := make(chan error)
 	for range 3 {
@@ -165,8 +163,8 @@ func deliveredTwice(t *testing.T, p platform, c *cloud, instance string) string 
 }
 
 // The whole stack is deployed again, with another setting, and then with the one that it had.
-func deployed(t *testing.T, p platform, c *cloud, instance string) string {
-	operation := accepted(t, p, instance, 12)
+func deployed(t *testing.T, p platform, c *cloud, path string) string {
+	operation := accepted(t, p, path, 12)
 	was := c.environment(t, "provisioner")[app.EnvDemoDelay]
 	other := "1100ms"
 	deploy(t, other)

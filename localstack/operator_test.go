@@ -26,7 +26,7 @@ func TestOperators(t *testing.T) {
 	t.Parallel()
 	p, c := newPlatform(t), newCloud(t)
 	instance := id("operated")
-	operation := accepted(t, p, instance, 120) // long enough for the commands, its deletion takes as long
+	operation := accepted(t, p, instancePath(instance), 120) // long enough for the commands, its deletion takes as long
 	eventually(t, "it is being made", settleLimit, func() bool { return c.waits(t, operation) })
 	expect.Says(t, "what is shown", longshore(t, "instances", instance), operation, "creating")
 	expect.Says(t, "driving it again", longshore(t, "retry", operation), "attempt 2")

@@ -3,9 +3,7 @@
 package localstack_test
 
 import (
-	"cmp"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"sync"
@@ -22,7 +20,7 @@ const program = "../bin/longshore"
 // longshore runs the command line against the stack, and gives what it says.
 func longshore(t *testing.T, args ...string) string {
 	t.Helper()
-	return longshoreOn(t, cmp.Or(os.Getenv("STACK"), "Longshore"), args...)
+	return longshoreOn(t, theStack, args...)
 }
 
 func longshoreOn(t *testing.T, stack string, args ...string) string {

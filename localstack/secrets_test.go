@@ -3,7 +3,6 @@
 package localstack_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -107,14 +107,13 @@ func nothingIsTold(ctx context.Context) (logged []string, _ error) {
 	secrets.Lock()
 	w := &watch{known: maps.Clone(secrets.known), looked: map[string]int{}}
 	secrets.Unlock()
-	stacks, stack := cloudformation.NewFromConfig(cfg), cmp.Or(os.Getenv("STACK"), "Longshore")
-	said, err := outputs.Of(ctx, stacks, stack)
-	groups, err2 := logGroups(ctx, stacks, stack)
+	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), theStack)
+	made, err2 := resourcesOf(ctx, cfg, theStack)
 	if err = errors.Join(err, err2); err != nil {
 		return nil, err
 	}
 	err = errors.Join(
-		w.logs(ctx, cloudwatchlogs.NewFromConfig(cfg), groups),
+		w.logs(ctx, cloudwatchlogs.NewFromConfig(cfg), logGroups(made)),
 		w.executions(ctx, sfn.NewFromConfig(cfg), said[outputs.StateMachine]),
 		w.records(ctx, dynamodb.NewFromConfig(cfg), said[outputs.Table]),
 		w.letters(ctx, sqs.NewFromConfig(cfg), said[outputs.DeadLetters]),
@@ -139,12 +138,8 @@ func nothingIsTold(ctx context.Context) (logged []string, _ error) {
 }
 
 // logGroups are the stack's, and those that functions write to where an emulator does not let them write to the stack's.
-func logGroups(ctx context.Context, client *cloudformation.Client, stack string) (groups []string, _ error) {
-	found, err := client.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: &stack})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range found.StackResources {
+func logGroups(made []cfntypes.StackResource) (groups []string) {
+	for _, r := range made {
 		switch id := aws.ToString(r.PhysicalResourceId); aws.ToString(r.ResourceType) {
 		case "AWS::Logs::LogGroup":
 			groups = append(groups, id)
@@ -152,7 +147,7 @@ func logGroups(ctx context.Context, client *cloudformation.Client, stack string)
 			groups = append(groups, "/aws/lambda/"+id)
 		}
 	}
-	return groups, nil
+	return groups
 }
 
 func (w *watch) logs(ctx context.Context, client *cloudwatchlogs.Client, groups []string) error {

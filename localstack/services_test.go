@@ -3,16 +3,13 @@
 package localstack_test
 
 import (
-	"cmp"
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -36,8 +33,7 @@ type tenant struct {
 
 func newTenant(t *testing.T) tenant {
 	t.Helper()
-	n := tenant{platform: newPlatform(t), config: emulator.Config(t),
-		scope: plan.ScopeOf(cmp.Or(os.Getenv("STACK"), "Longshore"))}
+	n := tenant{platform: newPlatform(t), config: emulator.Config(t), scope: plan.ScopeOf(theStack)}
 	n.broker = newCloud(t).environment(t, "provisioner")[app.EnvBroker]
 	server := httptest.NewServer(expect.Get(testserver.OverTLS(*n.config.BaseEndpoint))(t))
 	t.Cleanup(server.Close)
@@ -128,13 +124,11 @@ func (n tenant) stackName(of provider.Tags) string {
 // made reports what an emulator says to have made for an instance and has not.
 func (n tenant) made(t *testing.T, tags provider.Tags) {
 	t.Helper()
-	name := n.stackName(tags)
-	found := expect.Get(cfn.NewFromConfig(n.config).DescribeStackResources(t.Context(),
-		&cfn.DescribeStackResourcesInput{StackName: &name}))(t)
-	if len(found.StackResources) == 0 {
+	found := expect.Get(resourcesOf(t.Context(), n.config, n.stackName(tags)))(t)
+	if len(found) == 0 {
 		t.Error("the stack holds nothing")
 	}
-	for _, r := range found.StackResources {
+	for _, r := range found {
 		if id := aws.ToString(r.PhysicalResourceId); id == "" || strings.Contains(id, "unknown") {
 			t.Errorf("%s is not made, although its stack is: its id is %q", aws.ToString(r.ResourceType), id)
 		}
