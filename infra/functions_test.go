@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
@@ -36,50 +35,6 @@ func variables(function map[string]any) map[string]string {
 		out[name] = plain(value)
 	}
 	return out
-}
-
-func TestFunctionsAreMadeInOneWay(t *testing.T) {
-	for name, test := range map[string]struct {
-		reason       string
-		architecture string
-		traced       string
-		logDays      float64
-	}{
-		"Usual":  {"ARM costs less", "arm64", "", 30},
-		"Chosen": {"emulators run what their machine runs", "x86_64", "Active", 7},
-	} {
-		t.Run(name, func(t *testing.T) {
-			made := must(t, variants[name])
-			for function, p := range functions(t, made) {
-				id := strings.ToUpper(function[:1]) + function[1:] + "Function"
-				// A failed call that nobody waits for becomes a dead letter.
-				dead := map[string]string{FunctionReaper: "<DeadLettersQueue.Arn>"}[function]
-				expect.Same(t, fmt.Sprintf("%s: function %q", test.reason, function), map[string]string{
-					"Architectures": test.architecture, "Handler": "bootstrap", "Role": "<" + id + "Role.Arn>",
-					"Runtime": "provided.al2023", "LoggingConfig": "JSON to <" + id + "Log>", "DeadLetters": dead,
-					"Traced": test.traced,
-				}, map[string]string{
-					"Architectures": plain(p["Architectures"]), "Handler": plain(p["Handler"]), "Role": plain(p["Role"]),
-					"Runtime": plain(p["Runtime"]), "LoggingConfig": plain(at(p, "LoggingConfig", "LogFormat")) + " to " +
-						plain(at(p, "LoggingConfig", "LogGroup")), "DeadLetters": plain(at(p, "DeadLetterConfig", "TargetArn")),
-					"Traced": plain(at(p, "TracingConfig", "Mode")),
-				})
-				// Nothing else is there that a function could keep or be reached by.
-				for _, name := range []string{"VpcConfig", "Layers", "FileSystemConfigs", "FunctionName"} {
-					if p[name] != nil {
-						t.Errorf("function %q has %s: %s", function, name, plain(p[name]))
-					}
-				}
-			}
-			logs := made.all("AWS::Logs::LogGroup")
-			expect.Same(t, "one log for each function", len(functionNames), len(logs))
-			for id, p := range logs {
-				r := made.Resources[id]
-				expect.Same(t, id, []any{test.logDays, "Delete", "Delete"},
-					[]any{p["RetentionInDays"], r.DeletionPolicy, r.UpdateReplacePolicy})
-			}
-		})
-	}
 }
 
 // NFR-01: the API ends before the gateway gives up.

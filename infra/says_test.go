@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -35,12 +36,21 @@ func (t template) value(tb testing.TB, place string) string {
 	return plain(value)
 }
 
-// Each place of a template says this, in both variants, or in the one as it is by itself and in the other as was chosen.
-func TestWhatTemplatesSay(t *testing.T) {
+// says requires that both variants say this at these places: the one as it is by itself, the other as was chosen.
+func says(t *testing.T, places func(or func(usual, chosen string) string) map[string]string) {
+	t.Helper()
 	for name, variant := range variants {
 		made := must(t, variant)
 		or := func(usual, chosen string) string { return map[string]string{"Usual": usual, "Chosen": chosen}[name] }
-		for place, want := range map[string]string{
+		for place, want := range places(or) {
+			expect.Same(t, name+": "+place, want, made.value(t, place))
+		}
+	}
+}
+
+func TestWhatTemplatesSay(t *testing.T) {
+	says(t, func(or func(usual, chosen string) string) map[string]string {
+		return map[string]string{
 			"ApiGateway::RestApi EndpointConfiguration.Types": "REGIONAL", "ApiGateway::RestApi Name": or("Longshore", "Other"),
 			// Types of bodies could change what is the function's to decide.
 			"ApiGateway::RestApi BinaryMediaTypes": "", "ApiGateway::RestApi MinimumCompressionSize": "",
@@ -95,10 +105,6 @@ func TestWhatTemplatesSay(t *testing.T) {
 			"StepFunctions::StateMachine StateMachineType":             "STANDARD",
 			"StepFunctions::StateMachine RoleArn":                      "<WorkflowRole.Arn>",
 			"StepFunctions::StateMachine TracingConfiguration.Enabled": or("", "true"),
-			// A new account has so little concurrency that nothing can be reserved.
-			"Lambda::Function/ApiFunction ReservedConcurrentExecutions":         or("", "20"),
-			"Lambda::Function/ProvisionerFunction ReservedConcurrentExecutions": "",
-			"Lambda::Function/ReaperFunction ReservedConcurrentExecutions":      or("", "1"),
 			// The address that is chosen is written to. Without the key nothing opens, and a planned deletion leaves seven days
 			// or more in which somebody else can say no.
 			"SNS::Subscription Protocol": or("", "email"), "SNS::Subscription Endpoint": or("", "ops@example.com"),
@@ -106,28 +112,51 @@ func TestWhatTemplatesSay(t *testing.T) {
 			"Events::Rule/OperatorsKey EventPattern.detail.eventName":       or("", "DisableKey ScheduleKeyDeletion"),
 			"Events::Rule/OperatorsKey EventPattern.detail.resources.ARN.0": or("", theKey),
 			"CloudWatch::Dashboard DashboardName":                           or("", "Other"), // which is billed
-			// The platform waits for the API, the provisioner mostly for AWS, and nobody for the reaper.
-			"Lambda::Function/ApiFunction Timeout":            fmt.Sprint(app.APITimeout.Seconds()),
-			"Lambda::Function/ApiFunction MemorySize":         "512",
-			"Lambda::Function/ProvisionerFunction Timeout":    fmt.Sprint(app.ProvisionerTimeout.Seconds()),
-			"Lambda::Function/ProvisionerFunction MemorySize": "256",
-			"Lambda::Function/ReaperFunction Timeout":         fmt.Sprint(app.ReaperTimeout.Seconds()),
-			"Lambda::Function/ReaperFunction MemorySize":      "256",
 			// Everybody may call, unless it is chosen who.
 			"ApiGateway::RestApi Policy.Statement": or("", `{"Action":"execute-api:Invoke","Effect":"Allow",`+
 				`"Principal":{"AWS":"*"},"Resource":"execute-api:/*"} {"Action":"execute-api:Invoke",`+
 				`"Condition":{"NotIpAddress":{"aws:SourceIp":["192.0.2.0/24","2001:db8::/32"]}},"Effect":"Deny",`+
 				`"Principal":{"AWS":"*"},"Resource":"execute-api:/*"}`),
 			"ApiGateway::RestApi Policy.Version": or("", "2012-10-17"),
+		}
+	})
+}
+
+func TestFunctionsAreMadeInOneWay(t *testing.T) {
+	says(t, func(or func(usual, chosen string) string) map[string]string {
+		places := map[string]string{}
+		for function, is := range map[string]struct {
+			limit                     time.Duration
+			memory, reserved, letters string
+		}{
+			// The platform waits for the API, the provisioner mostly for AWS, and nobody for the reaper, so that a failed call of
+			// it becomes a dead letter. A new account has so little concurrency that nothing can be reserved.
+			"ApiFunction":         {app.APITimeout, "512", or("", "20"), ""},
+			"ProvisionerFunction": {app.ProvisionerTimeout, "256", "", ""},
+			"ReaperFunction":      {app.ReaperTimeout, "256", or("", "1"), "<DeadLettersQueue.Arn>"},
 		} {
-			expect.Same(t, name+": "+place, want, made.value(t, place))
+			for member, want := range map[string]string{
+				"Timeout": fmt.Sprint(is.limit.Seconds()), "MemorySize": is.memory, "ReservedConcurrentExecutions": is.reserved,
+				"DeadLetterConfig.TargetArn": is.letters, "Role": "<" + function + "Role.Arn>", "Handler": "bootstrap",
+				"Runtime": "provided.al2023", "Architectures": or("arm64", "x86_64"), // ARM costs less
+				"LoggingConfig.LogFormat": "JSON", "LoggingConfig.LogGroup": "<" + function + "Log>",
+				"TracingConfig.Mode": or("", "Active"),
+				// Nothing else is there that a function could keep or be reached by.
+				"VpcConfig": "", "Layers": "", "FileSystemConfigs": "", "FunctionName": "",
+			} {
+				places["Lambda::Function/"+function+" "+member] = want
+			}
+			places["Logs::LogGroup/"+function+"Log RetentionInDays"] = or("30", "7")
 		}
 		for _, function := range []string{"Reaper", "Provisioner"} { // which pages ask for facts
 			for member, want := range map[string]string{"FunctionName": "<" + function + "Function>", "Qualifier": "$LATEST",
 				"MaximumRetryAttempts": "0", "MaximumEventAgeInSeconds": "60"} {
-				place := fmt.Sprintf("Lambda::EventInvokeConfig/%s %s", function, member)
-				expect.Same(t, name+": "+place, want, made.value(t, place))
+				places[fmt.Sprintf("Lambda::EventInvokeConfig/%s %s", function, member)] = want
 			}
 		}
+		return places
+	})
+	for name, variant := range variants {
+		expect.Same(t, name+": functions have a log each", len(functionNames), len(must(t, variant).of("AWS::Logs::LogGroup")))
 	}
 }

@@ -79,16 +79,18 @@ func TestTheTableIsTheStores(t *testing.T) {
 // A platform goes on asking for what was made with a broker that was taken away, and what is replaced is not to be lost. Logs
 // are, and what a new stack makes anew.
 func TestOnlyStateOutlivesTheStack(t *testing.T) {
-	made := must(t, usual)
-	kept := []string{made.id(t, "AWS::DynamoDB::Table", ""), made.id(t, "AWS::KMS::Key", ""),
-		made.id(t, "AWS::SecretsManager::Secret", "")}
-	for id, r := range made.Resources {
-		want := "Retain"
-		if !slices.Contains(kept, id) {
-			want = "Delete" // which it is unless it is set
+	for name, variant := range variants {
+		made := must(t, variant)
+		kept := []string{made.id(t, "AWS::DynamoDB::Table", ""), made.id(t, "AWS::KMS::Key", ""),
+			made.id(t, "AWS::SecretsManager::Secret", "")}
+		for id, r := range made.Resources {
+			want := "Retain"
+			if !slices.Contains(kept, id) {
+				want = "Delete" // which it is unless it is set
+			}
+			expect.Same(t, name+": deletion and replacement of "+id, []string{want, want},
+				[]string{cmp.Or(r.DeletionPolicy, "Delete"), cmp.Or(r.UpdateReplacePolicy, "Delete")})
 		}
-		expect.Same(t, "deletion and replacement of "+id, []string{want, want},
-			[]string{cmp.Or(r.DeletionPolicy, "Delete"), cmp.Or(r.UpdateReplacePolicy, "Delete")})
 	}
 }
 
