@@ -38,12 +38,13 @@ func nothingIsLeft(t *testing.T, s *pgtest.Server, a hosted.Access) {
 	}
 }
 
-// `serve --postgres URL`: without it nothing is offered, with it databases work; and once there are some, the offering stays
-// without the server: operations wait until it is named again, and the log says what to do.
+// `serve --postgres URL`, with a login as the guide has it made: without it nothing is offered, with it databases and the guide's
+// examples work; and once there are some, the offering stays without the server: operations wait until it is named again, and
+// the log says what to do.
 func TestPostgresByURL(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t, "17")
-	access := server.Access()
+	server := pgtest.New(t, "17")
+	access := guided(t, server)
 	given := map[string]string{"LONGSHORE_POSTGRES_URL": urlOf(access)}
 	h := newHistory(t)
 	h.start(nil)
@@ -55,7 +56,8 @@ func TestPostgresByURL(t *testing.T) {
 	expect.Never(t, "of a server that has nothing yet", h.log.String(), "cannot be used")
 	service, plan := h.plan("postgres", "small")
 	h.provision("i", service, plan)
-	uri, _ := h.bind("i/service_bindings/b", service, plan)["uri"].(string)
+	credentials := h.bind("i/service_bindings/b", service, plan)
+	uri, _ := credentials["uri"].(string)
 	lets := func(when, want string) *pgx.Conn {
 		t.Helper()
 		conn, code := pgtest.Login(t, uri)
@@ -63,6 +65,7 @@ func TestPostgresByURL(t *testing.T) {
 		return conn
 	}
 	expect.Get(lets("after the bind", "").Exec(t.Context(), "CREATE TABLE t (n int); INSERT INTO t VALUES (1)"))(t)
+	t.Run("Examples", func(t *testing.T) { examples(t, credentials) })
 
 	h.start(nil) // nobody names the server
 	h.offers("postgres", "small", true)
