@@ -1,6 +1,7 @@
 package pgserver
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,18 +13,12 @@ import (
 func TestALinkInAPrivateFolderIsBarred(t *testing.T) {
 	other := Account{Name: "other", UID: 65533, GID: 65533}
 	public, private := t.TempDir(), t.TempDir()
-	for dir, mode := range map[string]os.FileMode{public: 0o755, private: 0o700} {
-		expect.OK(t, os.Chmod(dir, mode))
-	}
+	expect.OK(t, errors.Join(os.Chmod(public, 0o755), os.Chmod(private, 0o700)))
 	program, link := filepath.Join(public, "program"), filepath.Join(private, "link")
-	expect.OK(t, os.WriteFile(program, nil, 0o600))
-	expect.OK(t, os.Symlink(program, link))
-	outside := expect.Get(other.Barred(program))(t)
-	if outside != "" {
+	expect.OK(t, errors.Join(os.WriteFile(program, nil, 0o600), os.Symlink(program, link)))
+	if outside := expect.Get(other.Barred(program))(t); outside != "" {
 		t.Log("the folder for temporary files is barred itself:", outside)
 		private = outside
 	}
-	if got, err := other.Barred(link); err != nil || got != private {
-		t.Errorf("barred by %q, %v, want %q", got, err, private)
-	}
+	expect.Same(t, "barred by", private, expect.Get(other.Barred(link))(t))
 }

@@ -37,24 +37,17 @@ func dataFolder(t *testing.T) string {
 	return filepath.Join(dir, "postgres")
 }
 
-// settings are an environment.
-func settings(pairs ...string) func(string) string {
-	return func(name string) string {
-		for i := 0; i < len(pairs); i += 2 {
-			if pairs[i] == name {
-				return pairs[i+1]
-			}
-		}
-		return ""
-	}
-}
-
 // options are for a server of version 17 in a folder.
 func options(t *testing.T, dir string) pgserver.Options {
 	t.Helper()
-	return pgserver.Options{
-		Dir: dir, Getenv: settings(pgserver.EnvBin, pgtest.Programs(t, "17")), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
+	o := pgserver.Options{Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return with(o, pgserver.EnvBin, pgtest.Programs(t, "17"))
+}
+
+// with has a setting alone in its environment.
+func with(o pgserver.Options, setting, value string) pgserver.Options {
+	o.Getenv = func(name string) string { return map[string]string{setting: value}[name] }
+	return o
 }
 
 func open(t *testing.T, o pgserver.Options) *pgserver.Server {
@@ -107,28 +100,27 @@ func TestLife(t *testing.T) {
 	want(t, a, "SELECT rolsuper::text || rolcreaterole || rolcreatedb FROM pg_roles WHERE rolname = current_user", "falsetruetrue")
 	want(t, a, "SELECT lower('ÄÖ')", "äö")
 	want(t, a, "SELECT current_setting('data_checksums')", "on")
-	if _, err := query(t, as(a, "postgres", ""), "SELECT 'in'"); err == nil {
+	super := a
+	super.User = "postgres"
+	if _, err := query(t, super, "SELECT 'in'"); err == nil {
 		t.Error("the superuser gets in over the network")
 	}
 	if a.Host != pgserver.Loopback || a.TLS != hosted.TLSDisable {
 		t.Errorf("it is reached at %s, with TLS %s", a.Host, a.TLS)
 	}
 	hides(t, dir, a.Password)
-	expect.OK(t, keep(t, s, "kept"))
+	conn := expect.Get(s.Cluster().Connect(t.Context(), a.Database))(t)
+	expect.Get(conn.Exec(t.Context(), "CREATE TABLE kept AS SELECT 'kept' AS v; GRANT SELECT ON kept TO PUBLIC"))(t)
+	expect.OK(t, conn.Close(t.Context()))
 	first := s.Cluster().PID()
 	closed(t, s)
 	// The system may not have forgotten the process yet.
 	eventually(t, "the server's end", func() bool { return s.Cluster().PID() == 0 && syscall.Kill(first, 0) != nil })
 
 	t.Run("PortTaken", func(t *testing.T) {
-		l, err := net.Listen("tcp", net.JoinHostPort(a.Host, strconv.Itoa(a.Port)))
-		expect.OK(t, err)
+		l := expect.Get(net.Listen("tcp", net.JoinHostPort(a.Host, strconv.Itoa(a.Port))))(t)
 		defer func() { _ = l.Close() }()
-		_, err = pgserver.Open(t.Context(), o)
-		holder := fmt.Sprintf("process %d (", os.Getpid())
-		if err == nil || !strings.Contains(err.Error(), holder) || !strings.Contains(err.Error(), strconv.Itoa(a.Port)) {
-			t.Errorf("%v, want %q", err, holder)
-		}
+		refused(t, o, fmt.Sprintf("process %d (", os.Getpid()), strconv.Itoa(a.Port))
 	})
 	t.Run("StalePID", func(t *testing.T) {
 		stale(t, s.Cluster())
@@ -150,27 +142,6 @@ func TestLife(t *testing.T) {
 		closed(t, again)
 	})
 	t.Run("Hangs", func(t *testing.T) { hangs(t, o) })
-}
-
-// as is an access by another login.
-func as(a hosted.Access, user, database string) hosted.Access {
-	a.User = user
-	if database != "" {
-		a.Database = database
-	}
-	return a
-}
-
-// keep writes what later starts look for.
-func keep(t *testing.T, s *pgserver.Server, value string) error {
-	t.Helper()
-	conn, err := s.Cluster().Connect(t.Context(), s.Access().Database)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	_, err = conn.Exec(t.Context(), fmt.Sprintf("CREATE TABLE kept AS SELECT '%s' AS v; GRANT SELECT ON kept TO PUBLIC", value))
-	return err
 }
 
 // hides makes sure that a password stands in no log and in no command line, and that who may read it is its owner alone.
@@ -205,13 +176,19 @@ func hides(t *testing.T, dir, password string) {
 	}
 }
 
+// attributes run a process under an account.
+func attributes(a pgserver.Account) *syscall.SysProcAttr {
+	if !a.IsOther() {
+		return nil
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: a.UID, Gid: a.GID}}
+}
+
 // stale has the server's own note name a process that has nothing to do with it, as after the machine went down.
 func stale(t *testing.T, c pgserver.Cluster) {
 	t.Helper()
 	other := exec.CommandContext(t.Context(), "sleep", "60")
-	if c.Account.IsOther() {
-		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.Account.UID, Gid: c.Account.GID}}
-	}
+	other.SysProcAttr = attributes(c.Account)
 	expect.OK(t, other.Start())
 	t.Cleanup(func() {
 		_ = other.Process.Kill()
@@ -233,9 +210,8 @@ func TestHolder(t *testing.T) {
 	if dir == "" {
 		return // it plays its role only for another test
 	}
-	s, err := pgserver.Open(t.Context(), pgserver.Options{
-		Dir: dir, Getenv: settings(pgserver.EnvBin, os.Getenv(binVariable)), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	o := pgserver.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}
+	s, err := pgserver.Open(t.Context(), with(o, pgserver.EnvBin, os.Getenv(binVariable)))
 	if err != nil {
 		fmt.Println("failed:", err)
 		return
@@ -258,35 +234,25 @@ type holder struct {
 func hold(t *testing.T, dir string, account pgserver.Account) holder {
 	t.Helper()
 	program := expect.Get(os.Executable())(t)
-	h := holder{cmd: exec.CommandContext(t.Context(), program, "-test.run=^TestHolder$", "-test.v", "-test.timeout=2m")}
 	if account.IsOther() {
-		h.cmd.Args[0] = copyOf(t, program)
-		h.cmd.Path = h.cmd.Args[0]
-		h.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: account.UID, Gid: account.GID}}
-		h.cmd.Dir = "/"
+		program = copyOf(t, program)
 	}
+	h := holder{cmd: exec.CommandContext(t.Context(), program, "-test.run=^TestHolder$", "-test.v", "-test.timeout=2m")}
+	h.cmd.Dir, h.cmd.SysProcAttr = "/", attributes(account)
 	h.cmd.Env = []string{holderVariable + "=" + dir, binVariable + "=" + pgtest.Programs(t, "17"), "PATH=" + os.Getenv("PATH")}
-	out, err := h.cmd.StdoutPipe()
-	if err == nil {
-		h.in, err = h.cmd.StdinPipe()
-	}
-	if err == nil {
-		err = h.cmd.Start()
-	}
-	expect.OK(t, err)
-	t.Cleanup(func() { h.kill() })
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
+	out := expect.Get(h.cmd.StdoutPipe())(t)
+	h.in = expect.Get(h.cmd.StdinPipe())(t)
+	expect.OK(t, h.cmd.Start())
+	t.Cleanup(h.kill)
+	for lines := bufio.NewScanner(out); h.pid == 0 && lines.Scan(); {
 		if pid, ok := strings.CutPrefix(lines.Text(), "server is "); ok {
-			h.pid, err = strconv.Atoi(pid)
-			break
-		}
-		if strings.HasPrefix(lines.Text(), "failed:") {
+			h.pid = expect.Get(strconv.Atoi(pid))(t)
+		} else if strings.HasPrefix(lines.Text(), "failed:") {
 			t.Fatal(lines.Text())
 		}
 	}
-	if err != nil || h.pid == 0 {
-		t.Fatalf("the other process has no server: %v", err)
+	if h.pid == 0 {
+		t.Fatal("the other process has no server")
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return h
@@ -300,12 +266,10 @@ func (h holder) kill() {
 // copyOf is a copy of a program that every user can run.
 func copyOf(t *testing.T, program string) string {
 	t.Helper()
-	raw := expect.Get(os.ReadFile(program))(t)
-	f, err := os.CreateTemp("", "longshore-program-")
-	expect.OK(t, err)
+	f := expect.Get(os.CreateTemp("", "longshore-program-"))(t)
 	t.Cleanup(func() { _ = os.Remove(f.Name()) })
-	_, err = f.Write(raw)
-	expect.OK(t, errors.Join(err, f.Chmod(0o755), f.Close()))
+	expect.Get(f.Write(expect.Get(os.ReadFile(program))(t)))(t)
+	expect.OK(t, errors.Join(f.Chmod(0o755), f.Close()))
 	return f.Name()
 }
 
@@ -359,33 +323,32 @@ func refused(t *testing.T, o pgserver.Options, parts ...string) {
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	dir := dataFolder(t)
-	with := func(bin string) pgserver.Options {
-		o := options(t, dir)
-		o.Getenv = settings(pgserver.EnvBin, bin)
-		return o
-	}
-	refused(t, with(t.TempDir()), pgserver.EnvBin, "make postgres")
+	by := func(bin string) pgserver.Options { return with(options(t, dir), pgserver.EnvBin, bin) }
+	refused(t, by(t.TempDir()), pgserver.EnvBin, "make postgres")
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder was made for nothing: %v", err)
 	}
-	old := fake(t, "15.4")
-	refused(t, with(old), "15", "16 is the oldest")
-	refused(t, with(fake(t, "broken")), "does not run", "libxml2")
-	closed(t, open(t, with(pgtest.Programs(t, "16"))))
-	refused(t, with(pgtest.Programs(t, "17")), "16, which wrote this data", "it is version 17", pgserver.EnvBin, "docs/own-postgres.md")
-	closed(t, open(t, with(pgtest.Programs(t, "16"))))
+	refused(t, by(fake(t, "15.4")), "15", "16 is the oldest")
+	refused(t, by(fake(t, "broken")), "does not run", "libxml2")
+	closed(t, open(t, by(pgtest.Programs(t, "16"))))
+	refused(t, by(pgtest.Programs(t, "17")), "16, which wrote this data", "it is version 17", pgserver.EnvBin, "docs/own-postgres.md")
+	closed(t, open(t, by(pgtest.Programs(t, "16"))))
 }
 
 // fake are programs that only say a version.
 func fake(t *testing.T, version string) string {
 	t.Helper()
-	dir := t.TempDir()
-	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
 	if version == "broken" {
-		script = "#!/bin/sh\necho 'error while loading shared libraries: libxml2.so.2'\nexit 127\n"
+		return scripts(t, t.TempDir(), "echo 'error while loading shared libraries: libxml2.so.2'\nexit 127", "")
 	}
-	for _, name := range []string{"postgres", "initdb"} {
-		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
+	return scripts(t, t.TempDir(), "echo 'postgres (PostgreSQL) "+version+"'", "")
+}
+
+// scripts are programs of shell in a folder.
+func scripts(t *testing.T, dir, postgres, initdb string) string {
+	t.Helper()
+	for name, script := range map[string]string{"postgres": postgres, "initdb": initdb} {
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
 	return dir
 }
@@ -393,21 +356,14 @@ func fake(t *testing.T, version string) string {
 // An error of the set-up is one line, and not the output of all tries.
 func TestSetUpFails(t *testing.T) {
 	t.Parallel()
-	data, dir := dataFolder(t), fake(t, "17.11")
-	script := `#!/bin/sh
-case "$*" in
---version) echo 'initdb (PostgreSQL) 17.11';;
+	data := dataFolder(t)
+	bin := filepath.Join(filepath.Dir(data), "bin") // the server's user reaches it there
+	expect.OK(t, errors.Join(os.Mkdir(bin, 0o755), os.Chmod(bin, 0o755), os.Chmod(filepath.Dir(data), 0o711)))
+	scripts(t, bin, "echo 'postgres (PostgreSQL) 17.11'", `case "$*" in
 *locale=C\ *) echo 'creating configuration files ... ok'; echo 'FATAL:  No space left on device'; exit 1;;
 *) echo 'initdb: error: invalid locale name'; exit 1;;
-esac
-`
-	expect.OK(t, os.WriteFile(filepath.Join(dir, "initdb"), []byte(script), 0o755))
-	// The server's user reaches them beside the data.
-	bin := filepath.Join(filepath.Dir(data), "bin")
-	expect.OK(t, errors.Join(os.CopyFS(bin, os.DirFS(dir)), os.Chmod(bin, 0o755), os.Chmod(filepath.Dir(data), 0o711)))
-	o := options(t, data)
-	o.Getenv = settings(pgserver.EnvBin, bin)
-	_, err := pgserver.Open(t.Context(), o)
+esac`)
+	_, err := pgserver.Open(t.Context(), with(options(t, data), pgserver.EnvBin, bin))
 	if err == nil || !strings.HasSuffix(err.Error(), "initdb: exit status 1: FATAL:  No space left on device") {
 		t.Errorf("%v", err)
 	}
@@ -460,14 +416,9 @@ func TestRoot(t *testing.T) {
 	hidden := filepath.Join(t.TempDir(), "data")
 	expect.OK(t, os.Mkdir(hidden, 0o700))
 	refused(t, options(t, filepath.Join(hidden, "postgres")), "chmod o+x", "--data")
-
 	o := options(t, dataFolder(t))
-	unknown := o
-	unknown.Getenv = settings(pgserver.EnvUser, "nobody-of-that-name")
-	refused(t, unknown, pgserver.EnvUser, "nobody-of-that-name")
-	own := o
-	own.Getenv = settings(pgserver.EnvUser, "root")
-	refused(t, own, pgserver.EnvUser)
+	refused(t, with(o, pgserver.EnvUser, "nobody-of-that-name"), pgserver.EnvUser, "nobody-of-that-name")
+	refused(t, with(o, pgserver.EnvUser, "root"), pgserver.EnvUser)
 }
 
 // A user other than root runs the server as themselves.

@@ -11,19 +11,15 @@ import (
 // The example is RFC 7677's: its password and salt, and what follows of them.
 func TestVerifier(t *testing.T) {
 	salt := expect.Get(base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ=="))(t)
-	got, err := verifier("pencil", salt)
 	const want = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$" +
 		"WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
-	if err != nil || got != want {
-		t.Errorf("got  %s, %v\nwant %s", got, err, want)
-	}
+	expect.Same(t, "verifier", want, expect.Get(verifier("pencil", salt))(t))
 }
 
 func TestEachVerifierHasItsSalt(t *testing.T) {
-	a, errA := Verifier("pencil")
-	b, errB := Verifier("pencil")
-	if errA != nil || errB != nil || a == b || !strings.HasPrefix(a, "SCRAM-SHA-256$4096:") {
-		t.Errorf("%q, %v and %q, %v", a, errA, b, errB)
+	a, b := expect.Get(Verifier("pencil"))(t), expect.Get(Verifier("pencil"))(t)
+	if a == b || !strings.HasPrefix(a, "SCRAM-SHA-256$4096:") {
+		t.Errorf("%q and %q", a, b)
 	}
 }
 
