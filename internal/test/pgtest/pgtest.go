@@ -72,6 +72,17 @@ func Start(t testing.TB, version string) *Server {
 	return of(t, one)
 }
 
+// Each runs a test on the server of each version that start gives.
+func Each(t *testing.T, start func(testing.TB, string) *Server, test func(*testing.T, *Server)) {
+	t.Parallel()
+	for _, version := range Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			test(t, start(t, version))
+		})
+	}
+}
+
 // New gives a server of the test's own, which ends with the test.
 func New(t testing.TB, version string, with ...Option) *Server {
 	t.Helper()

@@ -27,9 +27,8 @@ import (
 // connect connects as the broker does.
 func connect(t *testing.T, a hosted.Access, database string) (*pgx.Conn, error) {
 	t.Helper()
-	c, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable",
-		a.Host, a.Port, a.User, a.Password, database))
-	expect.OK(t, err)
+	c := expect.Get(pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable",
+		a.Host, a.Port, a.User, a.Password, database)))(t)
 	if a.TLS == hosted.TLSVerify {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM([]byte(a.CA)) {
@@ -48,44 +47,35 @@ func connect(t *testing.T, a hosted.Access, database string) (*pgx.Conn, error) 
 
 // TestAccess shows what the broker's login may do, and what not, on each version.
 func TestAccess(t *testing.T) {
-	t.Parallel()
-	for _, version := range pgtest.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := pgtest.Start(t, version)
-			a := s.Access()
-			conn, err := connect(t, a, a.Database)
-			expect.OK(t, err)
-			var super bool
-			var got string
-			expect.OK(t, conn.QueryRow(t.Context(), `SELECT rolsuper, current_setting('server_version') FROM pg_roles
-				WHERE rolname = current_user AND rolcreaterole AND rolcreatedb`).Scan(&super, &got))
-			if super || !strings.HasPrefix(got, version+".") {
-				t.Errorf("the login is a superuser (%v), or the server another one: %s", super, got)
-			}
-			if _, err := conn.Exec(t.Context(), "CREATE SCHEMA own"); err != nil {
-				t.Errorf("the login cannot make a schema in its database: %v", err)
-			}
-			refused(t, a, "postgres", "42501")
-			refused(t, a, "template1", "42501")
-			refused(t, s.Access(), a.Database, "42501") // another broker's
-			wrong := a
-			wrong.Password = "wrong"
-			refused(t, wrong, a.Database, "28P01")
-			wrong.User = "postgres"
-			refused(t, wrong, "postgres", "28000")
-			if strings.Contains(s.Log(), a.Password) {
-				t.Error("the server's log has the password")
-			}
-		})
-	}
+	pgtest.Each(t, pgtest.Start, func(t *testing.T, s *pgtest.Server) {
+		a := s.Access()
+		conn := expect.Get(connect(t, a, a.Database))(t)
+		var super bool
+		var got string
+		expect.OK(t, conn.QueryRow(t.Context(), `SELECT rolsuper, current_setting('server_version') FROM pg_roles
+			WHERE rolname = current_user AND rolcreaterole AND rolcreatedb`).Scan(&super, &got))
+		if super || !strings.HasPrefix(got, s.Version+".") {
+			t.Errorf("the login is a superuser (%v), or the server another one: %s", super, got)
+		}
+		expect.Get(conn.Exec(t.Context(), "CREATE SCHEMA own"))(t)
+		refused(t, a, "postgres", "42501")
+		refused(t, a, "template1", "42501")
+		refused(t, s.Access(), a.Database, "42501") // another broker's
+		wrong := a
+		wrong.Password = "wrong"
+		refused(t, wrong, a.Database, "28P01")
+		wrong.User = "postgres"
+		refused(t, wrong, "postgres", "28000")
+		if strings.Contains(s.Log(), a.Password) {
+			t.Error("the server's log has the password")
+		}
+	})
 }
 
 func refused(t *testing.T, a hosted.Access, database, code string) {
 	t.Helper()
 	_, err := connect(t, a, database)
-	var e *pgconn.PgError
-	if !errors.As(err, &e) || e.Code != code {
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != code {
 		t.Errorf("user %s, database %s: %v, want %s", a.User, database, err, code)
 	}
 }
@@ -137,12 +127,9 @@ func TestHolder(t *testing.T) {
 // However a test process ends, its servers end with it, and leave nothing.
 func TestServersEndWithTheirTest(t *testing.T) {
 	t.Parallel()
-	program, err := os.Executable()
-	expect.OK(t, err)
-	c := exec.CommandContext(t.Context(), program, "-test.run=^TestHolder$", "-test.v", "-test.timeout=1m")
+	c := exec.CommandContext(t.Context(), expect.Get(os.Executable())(t), "-test.run=^TestHolder$", "-test.v", "-test.timeout=1m")
 	c.Env = append(os.Environ(), holderVariable+"=1")
-	out, err := c.StdoutPipe()
-	expect.OK(t, err)
+	out := expect.Get(c.StdoutPipe())(t)
 	expect.OK(t, c.Start())
 	var data string
 	lines := bufio.NewScanner(out)
