@@ -2,78 +2,47 @@ package postgres_test
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/longshore/longshore/internal/base/operation"
-	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
-// A raid is two instances on one server: who attacks, and who is attacked.
+// A raid is an instance on a server, who attacks, and another one, who is attacked.
 type raid struct {
 	*desk
 	server *pgtest.Server
-	access hosted.Access
 	broker string // its login
 	other  *desk
 }
 
+// alone is a raid without another instance.
+func alone(t *testing.T, s *pgtest.Server) *raid {
+	t.Helper()
+	d := ready(t, s.Access())
+	return &raid{desk: d, server: s, broker: d.access.User}
+}
+
 func newRaid(t *testing.T, s *pgtest.Server) *raid {
 	t.Helper()
-	access := s.Access()
-	r := &raid{server: s, access: access, broker: access.User}
-	r.desk = newDesk(t, access, func(o *postgres.Options) { o.Broker = "broker-" + rand.Text() })
-	r.provision()
-	theirs := *r.desk
-	theirs.in.ID, theirs.in.Incarnation = "theirs", "op-theirs"
-	r.other = &theirs
+	r := alone(t, s)
+	r.other = r.life("theirs", "op-theirs")
 	r.other.provision()
 	return r
 }
 
-// A held is what a binding has.
-type held struct {
-	grant                  *provider.Grant
-	login, owner, database string
+func everyRaid(t *testing.T, test func(t *testing.T, r *raid)) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) { test(t, newRaid(t, s)) })
 }
 
-func (r *raid) take(d *desk, id, parameters string) held {
-	r.t.Helper()
-	g := d.bind(id, parameters)
-	database := g.Credentials["name"].(string)
-	return held{g, g.Credentials["username"].(string), "lso" + strings.TrimPrefix(database, "lsd"), database}
+func everyAlone(t *testing.T, test func(t *testing.T, r *raid)) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) { test(t, alone(t, s)) })
 }
-
-// session logs in with a binding.
-func (r *raid) session(h held) *pgx.Conn {
-	r.t.Helper()
-	return expect.Get(connect(r.t, h.grant))(r.t)
-}
-
-// codeOf is what a server refuses with; empty for no error.
-func codeOf(err error) string {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-const denied = "42501" // insufficient_privilege
 
 // attacks are statements of one binding against others, the server and the broker.
 // MINE and THEIRS stand for names of logins, owners and databases.
@@ -117,34 +86,32 @@ var attacks = []string{
 
 // A binding can do nothing to anybody else, nor to the server. What is refused to it is not refused to a superuser.
 func TestABindingIsRefused(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		r := newRaid(t, s)
-		mine, theirs := r.take(r.desk, "mine", ""), r.take(r.other, "theirs", "")
-		victim := r.session(theirs)
-		names := strings.NewReplacer("OWNER_THEIRS", theirs.owner, "LOGIN_THEIRS", theirs.login, "DATABASE_THEIRS", theirs.database,
-			"OWNER_MINE", mine.owner, "LOGIN_MINE", mine.login, "DATABASE_MINE", mine.database, "BROKER", r.broker,
-			"PID_THEIRS", fmt.Sprint(victim.PgConn().PID()))
-		setup := r.session(mine)
-		exec(t, setup, `CREATE TABLE files (line text)`, `CREATE FUNCTION trap() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'`)
-		root := s.Connect(mine.database)
-		attackers := map[string]*pgx.Conn{"as the owner": r.session(mine), "as itself": r.session(mine)}
+	everyRaid(t, func(t *testing.T, r *raid) {
+		mine, theirs := r.bind("mine", ""), r.other.bind("theirs", "")
+		victim := login(t, theirs)
+		pid := fmt.Sprint(victim.PgConn().PID())
+		names := strings.NewReplacer("OWNER_THEIRS", r.other.owner(), "LOGIN_THEIRS", user(theirs),
+			"DATABASE_THEIRS", r.other.database(), "PID_THEIRS", pid,
+			"OWNER_MINE", r.owner(), "LOGIN_MINE", user(mine), "DATABASE_MINE", r.database(), "BROKER", r.broker)
+		exec(t, login(t, mine), `CREATE TABLE files (line text)`,
+			`CREATE FUNCTION trap() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'`)
+		root := r.server.Connect(r.database())
+		attackers := map[string]*pgx.Conn{"as the owner": login(t, mine), "as itself": login(t, mine)}
 		exec(t, attackers["as itself"], "SET ROLE NONE")
 		for _, attack := range attacks {
 			text := names.Replace(attack)
 			for as, c := range attackers {
 				_, err := c.Exec(t.Context(), text)
-				if code := codeOf(err); code != denied {
-					absent := strings.HasPrefix(attack, "CREATE EXTENSION") && code == "0A000" // this server has no files of it
-					if !absent {
-						t.Errorf("%s %s: answered %q (%v), want it denied", as, attack, code, err)
-					}
+				absent := strings.HasPrefix(attack, "CREATE EXTENSION") && codeOf(err) == "0A000" // the server has no files of it
+				if codeOf(err) != denied && !absent {
+					t.Errorf("%s %s: answered %q (%v), want it denied", as, attack, codeOf(err), err)
 				}
 			}
-			expect.Get(root.Exec(t.Context(), "BEGIN"))(t)
+			exec(t, root, "BEGIN")
 			if strings.Contains(attack, "PID_THEIRS") {
-				text = strings.ReplaceAll(text, fmt.Sprint(victim.PgConn().PID()), "0")
+				text = strings.ReplaceAll(text, pid, "0")
 			}
-			if code := codeOf(second(root.Exec(t.Context(), text))); code == denied {
+			if codeOf(expect.Err(root.Exec(t.Context(), text))) == denied {
 				t.Errorf("%s is refused to a superuser too: it proves nothing", attack)
 			}
 			exec(t, root, "ROLLBACK")
@@ -153,66 +120,40 @@ func TestABindingIsRefused(t *testing.T) {
 	})
 }
 
-func second(_ pgconn.CommandTag, err error) error { return err }
-
-func end(c *pgx.Conn) { _ = c.Close(context.Background()) }
-
 // A binding opens its own database and no other one. It cannot let anybody in.
 func TestABindingOpensItsOwnDatabase(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		r := newRaid(t, s)
-		mine, theirs := r.take(r.desk, "mine", ""), r.take(r.other, "theirs", "")
-		c := r.session(mine)
+	everyRaid(t, func(t *testing.T, r *raid) {
+		mine, theirs := r.bind("mine", ""), r.other.bind("theirs", "")
+		c := login(t, mine)
 		for _, text := range []string{ // of what one may not grant, the server only warns
 			`GRANT ALL ON DATABASE %[1]s TO PUBLIC`, `GRANT CONNECT ON DATABASE %[1]s TO %[2]s`, `GRANT ALL ON DATABASE %[3]s TO %[4]s`,
 			`REVOKE ALL ON DATABASE %[1]s FROM %[4]s`,
 		} {
-			_, _ = c.Exec(t.Context(), fmt.Sprintf(text, mine.database, theirs.login, theirs.database, mine.login))
+			_, _ = c.Exec(t.Context(), fmt.Sprintf(text, r.database(), user(theirs), r.other.database(), user(mine)))
 		}
-		reach := func(h held, database string) string {
-			u := expect.Get(url.Parse(h.grant.Credentials["uri"].(string)))(t)
-			u.Path = "/" + database
-			c, err := pgx.Connect(t.Context(), u.String())
-			if err == nil {
-				end(c)
-				return ""
-			}
-			return codeOf(err)
+		for _, database := range []string{r.other.database(), "postgres", "template1", r.broker} {
+			_, err := connect(t, mine, to(database))
+			expect.Same(t, "a connection to "+database, denied, codeOf(err))
 		}
-		for _, database := range []string{theirs.database, "postgres", "template1", r.broker} {
-			expect.Same(t, "a connection to "+database, denied, reach(mine, database))
-		}
-		for _, h := range []held{mine, theirs} {
-			expect.Same(t, "a connection to one's own database", "", reach(h, h.database))
-		}
-		expect.Same(t, "another one's login was let in", denied, reach(theirs, mine.database))
-		var public, super bool
-		err := s.Connect("postgres").QueryRow(t.Context(), `SELECT has_database_privilege('public', $1, 'CONNECT'),
-			(SELECT rolsuper OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = $2)`, mine.database, r.broker).Scan(&public, &super)
-		if err != nil || public || super {
-			t.Errorf("open to the public %v, the broker's login is a superuser %v, error %v", public, super, err)
-		}
+		login(t, mine)
+		login(t, theirs)
+		_, err := connect(t, theirs, to(r.database()))
+		expect.Same(t, "another one's login was let in", denied, codeOf(err))
+		super := r.server.Connect("postgres")
+		gives(t, super, "open to the public", false, `SELECT has_database_privilege('public', $1, 'CONNECT')`, r.database())
+		gives(t, super, "the broker's login is a superuser", false,
+			`SELECT rolsuper OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = $1`, r.broker)
 	})
 }
 
 // No tenant reads the statements of another one's sessions.
 func TestQueriesAreHidden(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		r := newRaid(t, s)
-		mine, theirs := r.take(r.desk, "mine", ""), r.take(r.other, "theirs", "")
-		victim := r.session(theirs)
+	everyRaid(t, func(t *testing.T, r *raid) {
+		victim := r.other.as("theirs")
 		exec(t, victim, `SELECT 'a secret of theirs'`)
-		for _, c := range []struct {
-			who   *pgx.Conn
-			reads bool
-		}{{r.session(mine), false}, {s.Connect("postgres"), true}} {
-			var seen int
-			err := c.who.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%secret of theirs%' AND pid = $1`,
-				victim.PgConn().PID()).Scan(&seen)
-			if err != nil || (seen > 0) != c.reads {
-				t.Errorf("seen %d, error %v; want it seen %v", seen, err, c.reads)
-			}
-		}
+		const seen = `SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%secret of theirs%' AND pid = $1`
+		gives(t, r.as("mine"), "a tenant sees it", false, seen, victim.PgConn().PID())
+		gives(t, r.server.Connect("postgres"), "a superuser sees it", true, seen, victim.PgConn().PID())
 	})
 }
 
@@ -236,17 +177,16 @@ var legacy = []string{
 
 // A binding does not outlive its unbind by anything that it has left behind.
 func TestNothingOutlivesAnUnbind(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		r := newRaid(t, s)
-		mine, heir := r.take(r.desk, "mine", ""), r.take(r.desk, "heir", "")
-		sessions := []*pgx.Conn{r.session(mine), r.session(mine), r.session(mine)}
+	everyAlone(t, func(t *testing.T, r *raid) {
+		mine, heir := r.bind("mine", ""), r.bind("heir", "")
+		sessions := []*pgx.Conn{login(t, mine), login(t, mine), login(t, mine)}
 		for i, prefix := range []string{"own", "self"} {
 			if prefix == "self" {
-				exec(t, sessions[0], `GRANT CREATE, USAGE ON SCHEMA public TO `+mine.login)
+				exec(t, sessions[0], `GRANT CREATE, USAGE ON SCHEMA public TO `+user(mine))
 				exec(t, sessions[i], `SET ROLE NONE`)
 			}
 			for _, text := range legacy {
-				text = strings.NewReplacer("PREFIX", prefix, "LOGIN", mine.login, "DATABASE DATABASE", "DATABASE "+mine.database,
+				text = strings.NewReplacer("PREFIX", prefix, "LOGIN", user(mine), "DATABASE DATABASE", "DATABASE "+r.database(),
 					"===", strings.Repeat("=", 3+i)).Replace(text)
 				if prefix == "self" && strings.HasPrefix(text, "CREATE SCHEMA") || strings.HasPrefix(text, "CREATE PUBLICATION self") ||
 					strings.Contains(text, "self_s") {
@@ -259,49 +199,35 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 			}
 		}
 		exec(t, sessions[2], `SET ROLE NONE`, `ALTER ROLE CURRENT_USER PASSWORD 'changed'`,
-			`ALTER ROLE CURRENT_USER IN DATABASE `+mine.database+` RESET role`, `BEGIN`, `LOCK TABLE self_v IN ACCESS SHARE MODE`)
+			`ALTER ROLE CURRENT_USER IN DATABASE `+r.database()+` RESET role`, `BEGIN`, `LOCK TABLE self_v IN ACCESS SHARE MODE`)
 		r.unbind("mine")
-		for _, c := range sessions {
-			if _, err := c.Exec(t.Context(), "SELECT 1"); err == nil {
-				t.Error("a session goes on")
-			}
-		}
-		root := s.Connect(mine.database)
+		ended(t, "the unbind", sessions...)
+		root := r.server.Connect(r.database())
 		for what, query := range map[string]string{
-			"the role":               `SELECT count(*) FROM pg_roles WHERE rolname = $1`,
-			"a prepared transaction": `SELECT count(*) FROM pg_prepared_xacts WHERE owner = $1 OR gid LIKE 'self%' AND $1 <> ''`,
-			"a session":              `SELECT count(*) FROM pg_stat_activity WHERE usename = $1 OR usesysid NOT IN (SELECT oid FROM pg_roles)`,
-			"a dependency on no role": `SELECT count(*) FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass
-				AND refobjid NOT IN (SELECT oid FROM pg_authid) AND $1 <> ''`,
-			"a right of a role is gone": `SELECT count(*) FROM pg_class, aclexplode(relacl) a
-				WHERE a.grantee <> 0 AND a.grantee NOT IN (SELECT oid FROM pg_authid) AND $1 <> ''`,
-			"a setting of no role": `SELECT count(*) FROM pg_db_role_setting
-				WHERE setrole <> 0 AND setrole NOT IN (SELECT oid FROM pg_authid) AND $1 <> ''`,
-			"a temporary table": `SELECT count(*) FROM pg_class WHERE relname LIKE '%_temporary' AND $1 <> ''`,
-			"an advisory lock": `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
-				AND objid = 1 AND classid = 0 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-				AND $1 <> ''`,
+			"roles":                 `pg_roles WHERE rolname = 'LOGIN'`,
+			"prepared transactions": `pg_prepared_xacts WHERE owner = 'LOGIN' OR gid LIKE 'self%'`,
+			"sessions":              `pg_stat_activity WHERE usename = 'LOGIN' OR usesysid NOT IN (SELECT oid FROM pg_roles)`,
+			"dependencies on no role": `pg_shdepend WHERE refclassid = 'pg_authid'::regclass
+				AND refobjid NOT IN (SELECT oid FROM pg_authid)`,
+			"rights of roles that are gone": `pg_class, aclexplode(relacl) a
+				WHERE a.grantee <> 0 AND a.grantee NOT IN (SELECT oid FROM pg_authid)`,
+			"settings of no role": `pg_db_role_setting WHERE setrole <> 0 AND setrole NOT IN (SELECT oid FROM pg_authid)`,
+			"temporary tables":    `pg_class WHERE relname LIKE '%_temporary'`,
+			"advisory locks": `pg_locks WHERE locktype = 'advisory' AND objid = 1 AND classid = 0
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
 		} {
-			var n int
-			if err := root.QueryRow(t.Context(), query, mine.login).Scan(&n); err != nil || n != 0 {
-				t.Errorf("after the unbind, there is %s: %d (error %v)", what, n, err)
-			}
+			query = strings.ReplaceAll(`SELECT count(*) FROM `+query, "LOGIN", user(mine))
+			gives(t, root, "after the unbind, "+what, 0, query)
 		}
-		for _, password := range []string{mine.grant.Credentials["password"].(string), "changed"} {
-			u, _ := url.Parse(mine.grant.Credentials["uri"].(string))
-			u.User = url.UserPassword(mine.login, password)
-			if c, err := pgx.Connect(t.Context(), u.String()); err == nil {
-				end(c)
+		for _, password := range []string{mine.Credentials["password"].(string), "changed"} {
+			if _, err := connect(t, mine, func(c *pgx.ConnConfig) { c.Password = password }); err == nil {
 				t.Error("the login still opens")
 			}
 		}
-		c := r.session(heir)
+		c := login(t, heir)
 		for _, prefix := range []string{"own", "self"} { // what was made stays with the instance
 			exec(t, c, `INSERT INTO `+prefix+`_t (b) VALUES ('more')`, `DROP VIEW `+prefix+`_v`, `ALTER TYPE `+prefix+`_e ADD VALUE 'b'`)
-			var as string
-			if err := c.QueryRow(t.Context(), `SELECT `+prefix+`_f()`).Scan(&as); err != nil || as != mine.owner {
-				t.Errorf("a function with its definer's rights runs as %q (error %v), want the owner role", as, err)
-			}
+			gives(t, c, "a function with its definer's rights runs as", r.owner(), `SELECT `+prefix+`_f()`)
 		}
 		end(c)
 		end(root)
@@ -312,68 +238,47 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 
 // A session that has been let in and has not begun yet is seen by nobody. It does not outlive the unbind.
 func TestASessionThatBeginsDoesNotOutliveAnUnbind(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		r := newRaid(t, s)
-		mine := r.take(r.desk, "mine", "")
-		u, err := url.Parse(mine.grant.Credentials["uri"].(string))
-		expect.OK(t, err)
-		q := u.Query()
-		q.Set("options", "-c post_auth_delay=3") // any user may ask for it, up to half an hour
-		u.RawQuery = q.Encode()
-		type opened struct {
-			c   *pgx.Conn
-			err error
-		}
-		begun := make(chan opened)
+	everyAlone(t, func(t *testing.T, r *raid) {
+		cfg := expect.Get(pgx.ParseConfig(r.bind("mine", "").Credentials["uri"].(string)))(t)
+		cfg.RuntimeParams["options"] = "-c post_auth_delay=3" // any user may ask for it, up to half an hour
+		begun := make(chan *pgx.Conn)
 		go func() {
-			c, err := pgx.Connect(context.Background(), u.String())
-			begun <- opened{c, err}
+			c, _ := pgx.ConnectConfig(context.Background(), cfg)
+			begun <- c
 		}()
-		root := s.Connect("postgres")
-		var starting bool
+		root, starting := r.server.Connect("postgres"), false
 		for deadline := time.Now().Add(20 * time.Second); !starting && time.Now().Before(deadline); {
-			err := root.QueryRow(t.Context(), `SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_database'::regclass
-				AND objid = (SELECT oid FROM pg_database WHERE datname = $1)`, mine.database).Scan(&starting)
-			expect.OK(t, err)
+			starting = value[bool](t, root, `SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'object'
+				AND classid = 'pg_database'::regclass AND objid = (SELECT oid FROM pg_database WHERE datname = $1)`, r.database())
 		}
 		if !starting {
 			t.Fatal("no session begins: the test proves nothing")
 		}
 		r.unbind("mine")
-		o := <-begun
-		if o.err != nil {
-			return // it was ended as it began
-		}
-		defer end(o.c)
-		var who string
-		if err := o.c.QueryRow(t.Context(), `SELECT current_user::text`).Scan(&who); err == nil {
-			t.Errorf("after the unbind, a session works as %s", who)
+		if c := <-begun; c != nil { // else it was ended as it began
+			defer end(c)
+			ended(t, "the unbind", c)
 		}
 	})
 }
 
 // At its limit of connections, a database can still be cleaned up.
 func TestTheLimitOfConnectionsDelaysNobody(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		r := newRaid(t, s)
-		mine, theirs := r.take(r.desk, "mine", ""), r.take(r.other, "theirs", "")
-		c := r.session(mine)
-		exec(t, c, `CREATE TABLE t ()`, `GRANT ALL ON t TO `+theirs.login+`, `+theirs.owner, `CREATE POLICY y ON t TO `+theirs.login,
-			`ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO `+theirs.login)
-		exec(t, r.session(mine), `SET ROLE NONE`, `CREATE TEMP TABLE x ()`)
-		exec(t, c, `GRANT CREATE ON SCHEMA public TO `+mine.login, `SET ROLE NONE`, `CREATE TABLE self ()`, `GRANT ALL ON self TO `+theirs.login+
-			` WITH GRANT OPTION`)
-		s.Exec("postgres", `ALTER DATABASE `+mine.database+` CONNECTION LIMIT 2`)
-		if _, err := connect(t, mine.grant); codeOf(err) != "53300" {
+	everyRaid(t, func(t *testing.T, r *raid) {
+		mine, theirs := r.bind("mine", ""), user(r.other.bind("theirs", ""))
+		c := login(t, mine)
+		exec(t, c, `CREATE TABLE t ()`, `GRANT ALL ON t TO `+theirs+`, `+r.other.owner(), `CREATE POLICY y ON t TO `+theirs,
+			`ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO `+theirs)
+		exec(t, login(t, mine), `SET ROLE NONE`, `CREATE TEMP TABLE x ()`)
+		exec(t, c, `GRANT CREATE ON SCHEMA public TO `+user(mine), `SET ROLE NONE`, `CREATE TABLE self ()`,
+			`GRANT ALL ON self TO `+theirs+` WITH GRANT OPTION`)
+		r.server.Exec("postgres", `ALTER DATABASE `+r.database()+` CONNECTION LIMIT 2`)
+		if _, err := connect(t, mine); codeOf(err) != "53300" {
 			t.Fatalf("the database is not full: %v", err)
 		}
 		r.other.unbind("theirs") // another one has granted it something, and is full
 		r.other.deprovision()
-		var limit int
-		err := s.Connect("postgres").QueryRow(t.Context(), `SELECT datconnlimit FROM pg_database WHERE datname = $1`, mine.database).Scan(&limit)
-		if err != nil || limit != 2 {
-			t.Errorf("the limit is %d, want it as it was (error %v)", limit, err)
-		}
+		gives(t, r.server.Connect("postgres"), "the limit, as it was", 2, limitOf, r.database())
 		r.unbind("mine")
 		r.deprovision()
 	})
@@ -382,10 +287,9 @@ func TestTheLimitOfConnectionsDelaysNobody(t *testing.T) {
 // Code that a tenant has planted in its database never runs with the rights of the broker's login: not in a bind,
 // an unbind, an update, a look or a removal.
 func TestNothingPlantedRunsAsTheBroker(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		r := newRaid(t, s)
-		mine := r.take(r.desk, "mine", "")
-		c := r.session(mine)
+	everyAlone(t, func(t *testing.T, r *raid) {
+		mine := r.bind("mine", "")
+		c := login(t, mine)
 		exec(t, c, `CREATE TABLE caught (who text, how text)`, `GRANT INSERT ON caught TO PUBLIC`,
 			`CREATE FUNCTION spring(how text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
 			   INSERT INTO public.caught VALUES (session_user, how); RETURN true; END $$`, `GRANT ALL ON FUNCTION spring TO PUBLIC`)
@@ -419,35 +323,21 @@ func TestNothingPlantedRunsAsTheBroker(t *testing.T) {
 			`CREATE RULE r AS ON DELETE TO indexed DO ALSO SELECT public.spring('rule')`,
 			`ALTER ROLE CURRENT_USER SET search_path = public, pg_catalog`, `TRUNCATE caught`)
 		exec(t, c, `SET ROLE NONE`, `ALTER ROLE CURRENT_USER SET search_path = public, pg_catalog`, `CREATE TEMP TABLE leftover (a text)`)
-		caught := func() (all []string) {
-			root := s.Connect(mine.database)
-			defer end(root)
-			rows, err := root.Query(t.Context(), `SELECT how FROM public.caught WHERE who = $1`, r.broker)
-			expect.OK(t, err)
-			all, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			expect.OK(t, err)
-			return all
+		caught := func() []string {
+			return texts(t, r.server, r.database(), `SELECT how FROM public.caught WHERE who = $1`, r.broker)
 		}
-		r.take(r.desk, "another", "")
-		r.take(r.desk, "reader", `{"role":"read_only"}`)
-		update := r.in
-		update.Operation = provider.Operation{ID: "op-update", Kind: operation.Update, Started: r.clock.Now()}
-		update.Snapshot = []byte(`{"extensions":["citext","hstore"]}`)
-		update.Former = update.Snapshot
-		update.Parameters = []byte(`{"extensions":["citext","hstore"]}`)
-		if _, f := r.drive(func(ctx context.Context) (provider.Status, error) { return r.p.Update(ctx, update) }); f != nil {
-			t.Errorf("update: %s", f.Message)
-		}
-		if _, _, err := r.p.List(t.Context(), ""); err != nil {
-			t.Error(err)
-		}
-		for _, id := range []string{"mine", "another", "reader"} {
-			r.unbind(id)
-		}
+		r.bind("another", "")
+		r.bind("reader", readOnly)
+		const extensions = `{"extensions":["citext","hstore"]}`
+		r.must(r.updating("op-update", extensions, extensions))
+		r.held()
+		r.unbind("mine", "another", "reader")
 		if got := caught(); len(got) > 0 {
 			t.Errorf("what was planted ran in the broker's session: %v", got)
 		}
-		careless := r.careless(mine.database)
+		careless := login(t, mine, func(c *pgx.ConnConfig) { // it looks for names where a tenant may put them
+			c.User, c.Password, c.RuntimeParams["options"] = r.broker, r.access.Password, "-c search_path=public,pg_catalog"
+		})
 		_, _ = careless.Exec(t.Context(), `SELECT datname = 'x'::varchar FROM pg_catalog.pg_database`)
 		end(careless)
 		if len(caught()) == 0 {
@@ -457,27 +347,14 @@ func TestNothingPlantedRunsAsTheBroker(t *testing.T) {
 	})
 }
 
-// careless is a session of the broker's login that looks for names where a tenant may put them.
-func (r *raid) careless(database string) *pgx.Conn {
-	r.t.Helper()
-	a := r.access
-	u := url.URL{Scheme: "postgresql", User: url.UserPassword(r.broker, a.Password), Path: "/" + database}
-	u.Host = fmt.Sprintf("%s:%d", a.Host, a.Port)
-	u.RawQuery = url.Values{"sslmode": {"disable"}, "options": {"-c search_path=public,pg_catalog"}}.Encode()
-	c := expect.Get(pgx.Connect(r.t.Context(), u.String()))(r.t)
-	r.t.Cleanup(func() { end(c) })
-	return c
-}
-
 // The server never sees a password, and logs every statement that it sees.
 func TestNoPasswordReachesTheServer(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		r := newRaid(t, s)
-		mine := r.take(r.desk, "mine", "")
-		r.session(mine)
-		text := s.Log()
-		expect.Never(t, "the server's log", text, mine.grant.Credentials["password"].(string))
-		if !strings.Contains(text, `CREATE ROLE `+mine.login+` LOGIN PASSWORD ''SCRAM-SHA-256$`) {
+	everyAlone(t, func(t *testing.T, r *raid) {
+		mine := r.bind("mine", "")
+		login(t, mine)
+		text := r.server.Log()
+		expect.Never(t, "the server's log", text, mine.Credentials["password"].(string))
+		if !strings.Contains(text, `CREATE ROLE `+user(mine)+` LOGIN PASSWORD ''SCRAM-SHA-256$`) {
 			t.Error("the server's log has no statement that sets one: the test proves nothing")
 		}
 	})
@@ -494,30 +371,24 @@ func TestParametersAreNoSQL(t *testing.T) {
 	access := s.Access()
 	for i, text := range hostile {
 		for _, parameters := range []string{`{"locale":%q}`, `{"extensions":[%q]}`} {
-			d := newDesk(t, access, func(o *postgres.Options) { o.Accesses = hosted.Accesses{hosted.DefaultTarget: access} })
+			d := newDesk(t, access)
 			d.in.ID = fmt.Sprintf("i-%d", i)
 			d.in.Snapshot = []byte(`{"extensions":["citext"]}`)
 			d.in.Parameters = []byte(strings.ReplaceAll(fmt.Sprintf(parameters, text), `\U0001d11e`, `x`))
-			if _, f := d.drive(func(ctx context.Context) (provider.Status, error) { return d.p.Provision(ctx, d.in) }); f == nil {
+			if _, f := d.drive(calling(d.p.Provision, &d.in)); f == nil {
 				t.Errorf("%.40s was taken", d.in.Parameters)
 			}
 		}
 	}
-	d := newDesk(t, access, nil)
+	d := newDesk(t, access)
 	d.in.ID, d.in.Platform = `i'"; DROP ROLE x; --`+"\n"+`%1$I\`, `p'"$$`
 	d.provision()
 	b := d.binding("b", `{"role":"x'; --"}`)
-	if _, f := d.drive(func(ctx context.Context) (provider.Status, error) { return d.p.Bind(ctx, b) }); f == nil {
+	if _, f := d.drive(calling(d.p.Bind, &b)); f == nil {
 		t.Error("a role that does not exist was taken")
 	}
-	if _, err := connect(t, d.bind(`b'"; --`, "")); err != nil {
-		t.Error(err)
-	}
+	d.as(`b'"; --`)
 	d.unbind(`b'"; --`)
 	d.deprovision()
-	var evil int
-	if err := s.Connect("postgres").QueryRow(t.Context(), `SELECT count(*) FROM pg_roles
-		WHERE rolname = 'evil'`).Scan(&evil); err != nil || evil > 0 {
-		t.Errorf("%d roles were made by a parameter (error %v)", evil, err)
-	}
+	gives(t, s.Connect("postgres"), "roles that a parameter has made", 0, `SELECT count(*) FROM pg_roles WHERE rolname = 'evil'`)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
-	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // A cut is the way to a server, which ends after so many messages, as for a broker that
@@ -33,19 +33,8 @@ type cut struct {
 // newCut is a way of the broker's alone: users have the server's own address.
 func newCut(t *testing.T, a hosted.Access) (*cut, hosted.Access) {
 	t.Helper()
-	l := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { _ = l.Close() })
 	c := &cut{to: net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), open: map[net.Conn]bool{}}
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go c.pass(from)
-		}
-	}()
-	a.PublicPort, a.Port = a.Port, l.Addr().(*net.TCPAddr).Port
+	a.PublicPort, a.Port = a.Port, listen(t, c.pass)
 	return c, a
 }
 
@@ -143,46 +132,40 @@ func TestAKilledBrokerLeavesNoRoleLent(t *testing.T) {
 	t.Parallel()
 	s := pgtest.New(t, "17") // others' locks hold up an unbind by seconds
 	way, access := newCut(t, s.Access())
-	d := newDesk(t, access, func(o *postgres.Options) { o.Pool = 1 })
-	d.in.Snapshot = []byte(`{"extensions":["citext"]}`)
+	d := newDesk(t, access, pool(1))
+	const citext = `{"extensions":["citext"]}`
+	d.in.Snapshot = []byte(citext)
 	d.provision()
 	other := d.life("other", "op-other")
 	other.provision()
-	super, tenant, theirs := s.Connect("postgres"), login(t, d.bind("tenant", "")), login(t, other.bind("theirs", ""))
+	super, tenant, theirs := s.Connect("postgres"), d.as("tenant"), other.as("theirs")
 	exec(t, theirs, `CREATE TABLE t ()`)
-	reader := d.binding("reader", `{"role":"read_only"}`)
-	unbinding := func(id string) provider.Binding {
-		b := d.binding(id, "")
-		b.Secret, b.Parameters = nil, nil
-		return b
-	}
-	updates := 0
+	reader, updates := d.binding("reader", readOnly), 0
+	update := func() providertest.Step { return d.updating(fmt.Sprint("op-update-", updates), citext, citext) }
 	for name, tc := range map[string]struct {
 		prepare func()
-		step    func(context.Context) error
+		step    providertest.Step
 		finish  func(n int)
 	}{
 		"Unbind": {func() {
 			a := d.bind("a", "")
 			exec(t, login(t, a), `SET ROLE NONE`, `SELECT lo_create(0)`)
-			exec(t, theirs, `GRANT SELECT ON t TO `+a.Credentials["username"].(string))
-		}, func(ctx context.Context) error { _, err := d.p.Unbind(ctx, unbinding("a")); return err }, func(int) { d.unbind("a") }},
+			exec(t, theirs, `GRANT SELECT ON t TO `+user(a))
+		}, d.unbinding("a", operation.Unbind), func(int) { d.unbind("a") }},
 		"ReaderBind": {func() {
-			exec(t, tenant, `ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM lsr`+d.owner()[3:])
-		}, func(ctx context.Context) error { _, err := d.p.Bind(ctx, reader); return err }, func(n int) {
+			exec(t, tenant, `ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM `+d.readers())
+		}, calling(d.p.Bind, &reader), func(n int) {
 			if n%2 == 0 {
-				login(t, d.bind("reader", `{"role":"read_only"}`))
+				d.reads("reader")
 			}
 			d.unbind("reader")
 		}},
-		"Update": {func() { updates++ }, func(ctx context.Context) error { _, err := d.p.Update(ctx, d.update(updates)); return err }, func(int) {
-			d.must(func(ctx context.Context) (provider.Status, error) { return d.p.Update(ctx, d.update(updates)) })
-		}},
+		"Update": {func() { updates++ }, func(ctx context.Context) (provider.Status, error) { return update()(ctx) }, func(int) { d.must(update()) }},
 	} {
 		for n, ended := 1, true; ended; n++ {
 			tc.prepare()
 			way.after(n)
-			err := tc.step(t.Context())
+			_, err := tc.step(t.Context())
 			if ended = way.whole(); !ended && err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -190,20 +173,10 @@ func TestAKilledBrokerLeavesNoRoleLent(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			tc.finish(n)
-			if got := value[string](t, super, holdings, access.User); got != "" {
-				t.Fatalf("%s, killed at message %d: the broker's login has %s", name, n, got)
-			}
+			keepersAlone(t, super, fmt.Sprintf("%s, killed at message %d", name, n), access.User)
 			if !ended && n < 10 {
 				t.Errorf("%s takes %d messages: nothing is shown", name, n)
 			}
 		}
 	}
-}
-
-// update asks for an extension that there is.
-func (d *desk) update(n int) provider.Instance {
-	in := d.in
-	in.Operation = provider.Operation{ID: fmt.Sprint("op-update-", n), Kind: operation.Update, Started: d.clock.Now()}
-	in.Former, in.Parameters = in.Snapshot, []byte(`{"extensions":["citext"]}`)
-	return in
 }

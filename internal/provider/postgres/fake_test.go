@@ -6,8 +6,10 @@ import (
 	"crypto/pbkdf2"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -47,9 +49,8 @@ const sessionEnds = 90 * time.Second
 
 type fakeRole struct {
 	role
-	verifier string
-	until    string
-	memberOf map[string]bool
+	verifier, until string
+	memberOf        map[string]bool
 }
 
 type fakeDatabase struct {
@@ -78,6 +79,21 @@ func (f *Fake) atomic(do func() error) error {
 	return do()
 }
 
+// still makes what cannot be refused.
+func (f *Fake) still(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+// call makes what cannot be refused as a call of that name.
+func (f *Fake) call(ctx context.Context, name string, do func()) error {
+	return f.Effect(ctx, name, func() error {
+		f.still(do)
+		return nil
+	})
+}
+
 func refusal(code, format string, args ...any) error {
 	return &pgconn.PgError{Severity: "ERROR", Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -85,39 +101,30 @@ func refusal(code, format string, args ...any) error {
 func (f *Fake) Close() {}
 
 func (f *Fake) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
-	err = f.Effect(ctx, "identify", func() error {
-		return f.atomic(func() error {
-			now = hosted.Said{}
-			if f.rows[broker] == nil && write {
-				first := hosted.Said{Identity: f.identity + " of " + broker, Epoch: target.Epoch{Line: "00000001", Count: 1}}
-				f.rows[broker] = &first
-			}
-			if row := f.rows[broker]; row != nil {
-				now = *row
-			}
-			return nil
-		})
+	err = f.call(ctx, "identify", func() {
+		now = hosted.Said{}
+		if f.rows[broker] == nil && write {
+			f.rows[broker] = &hosted.Said{Identity: f.identity + " of " + broker, Epoch: target.Epoch{Line: "00000001", Count: 1}}
+		}
+		if row := f.rows[broker]; row != nil {
+			now = *row
+		}
 	})
 	return now, err
 }
 
 func (f *Fake) Advance(ctx context.Context, broker string, seen, to target.Epoch) (did bool, err error) {
-	err = f.Effect(ctx, "advance", func() error {
-		return f.atomic(func() error {
-			row := f.rows[broker]
-			if did = row != nil && row.Epoch.Count == seen.Count && row.Epoch.Mark == seen.Mark; did {
-				row.Epoch.Count, row.Epoch.Mark = to.Count, to.Mark
-			}
-			return nil
-		})
+	err = f.call(ctx, "advance", func() {
+		row := f.rows[broker]
+		if did = row != nil && row.Epoch.Count == seen.Count && row.Epoch.Mark == seen.Mark; did {
+			row.Epoch.Count, row.Epoch.Mark = to.Count, to.Mark
+		}
 	})
 	return did, err
 }
 
 func (f *Fake) Look(ctx context.Context, t provider.Tags) (now seen, err error) {
-	err = f.Effect(ctx, "look", func() error {
-		return f.atomic(func() error { now = f.seen(namesOf(t)); return nil })
-	})
+	err = f.call(ctx, "look", func() { now = f.seen(namesOf(t)) })
 	return now, err
 }
 
@@ -160,14 +167,11 @@ func (f *Fake) Do(ctx context.Context, t provider.Tags, was seen, a any) error {
 		}); err != nil {
 			return err
 		}
-		defer func() {
-			_ = f.atomic(func() error {
-				if f.working[key] == mine {
-					delete(f.working, key)
-				}
-				return nil
-			})
-		}()
+		defer f.still(func() {
+			if f.working[key] == mine {
+				delete(f.working, key)
+			}
+		})
 		for i, part := range parts {
 			if err := f.atomic(func() error {
 				if f.working[key] != mine {
@@ -216,11 +220,7 @@ func (f *Fake) within(n names, do func(*fakeDatabase, *fakeRole)) func() error {
 		if d == nil {
 			return refusal("3D000", "database %q does not exist", n.database)
 		}
-		r, err := f.existing(n.owner)
-		if err == nil {
-			do(d, r)
-		}
-		return err
+		return f.with(n.owner, func(r *fakeRole) { do(d, r) })()
 	}
 }
 
@@ -353,54 +353,49 @@ func (f *Fake) dropDatabase(name string) error {
 }
 
 func (f *Fake) offers(ctx context.Context, name string, extensions []string) (has offer, err error) {
-	return has, f.Effect(ctx, "offers", func() error {
+	err = f.call(ctx, "offers", func() {
 		if name == "C" {
 			has.locale = &locale{provider: "c", collate: "C", ctype: "C"}
 		}
-		for _, one := range extensions {
-			if one == "pgcrypto" {
-				has.extensions = append(has.extensions, one)
-			}
+		if slices.Contains(extensions, "pgcrypto") {
+			has.extensions = []string{"pgcrypto"}
 		}
-		return nil
 	})
+	return has, err
 }
 
 // List leaves out what other brokers have, unless none is named.
 func (f *Fake) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
-	err = f.Effect(ctx, "list", func() error {
-		return f.atomic(func() error {
-			page, last = nil, ""
-			comments := map[string]string{}
-			for name, r := range f.roles {
-				comments[name] = r.comment
+	err = f.call(ctx, "list", func() {
+		page, last = nil, ""
+		comments := map[string]string{}
+		for name, r := range f.roles {
+			comments[name] = r.comment
+		}
+		for name, d := range f.databases {
+			if f.roles[prefixOwner+strings.TrimPrefix(name, prefixDatabase)] == nil {
+				comments[name] = d.comment
 			}
-			for name, d := range f.databases {
-				if f.roles[prefixOwner+strings.TrimPrefix(name, prefixDatabase)] == nil {
-					comments[name] = d.comment
-				}
+		}
+		read := 0
+		for _, name := range slices.Sorted(maps.Keys(comments)) {
+			l, ok := hosted.ParseLabel(comments[name])
+			if name <= after || !ok || read == limit {
+				continue
 			}
-			read := 0
-			for _, name := range slices.Sorted(maps.Keys(comments)) {
-				l, ok := hosted.ParseLabel(comments[name])
-				if name <= after || !ok || read == limit {
-					continue
-				}
-				if read++; read == limit {
-					last = name
-				}
-				if broker == "" || l.Broker == broker {
-					page = append(page, hosted.Listed{Name: name, Label: l})
-				}
+			if read++; read == limit {
+				last = name
 			}
-			return nil
-		})
+			if broker == "" || l.Broker == broker {
+				page = append(page, hosted.Listed{Name: name, Label: l})
+			}
+		}
 	})
 	return page, last, err
 }
 
 func (f *Fake) usage(ctx context.Context, _ string) (usage, error) {
-	return usage{version: "18.1", size: 8 << 20}, f.Effect(ctx, "usage", func() error { return nil })
+	return usage{version: "18.1", size: 8 << 20}, f.call(ctx, "usage", func() {})
 }
 
 // Drop drops a database, as its operator may.
@@ -413,82 +408,49 @@ func (f *Fake) Plant(name, comment string) {
 
 // Tell tells the labels of what stands at the names, and the limits of the database.
 func (f *Fake) Tell(role, database string) (text string) {
-	_ = f.atomic(func() error {
+	f.still(func() {
 		if r := f.roles[role]; r != nil {
 			text = fmt.Sprintf("role %q; ", r.comment)
 		}
 		if d := f.databases[database]; d != nil {
 			text += fmt.Sprintf("database %q of %d, %s, %v", d.comment, d.limit, d.timeout, d.has)
 		}
-		return nil
 	})
 	return text
 }
 
 // Secrets counts those that the server accepts of a login.
 func (f *Fake) Secrets(login string) (n int) {
-	_ = f.atomic(func() error {
+	f.still(func() {
 		if r := f.roles[login]; r != nil && r.canLogin && r.verifier != "" {
 			n = 1
 		}
-		return nil
 	})
 	return n
 }
 
 // Opens reports whether a login gets into a database, as the server decides it.
 func (f *Fake) Opens(login, password, database string) (opens bool) {
-	_ = f.atomic(func() error {
+	f.still(func() {
 		r, d := f.roles[login], f.databases[database]
 		opens = r != nil && d != nil && r.canLogin && d.open && !d.closed && r.memberOf[d.owner] && accepts(r.verifier, password)
-		return nil
 	})
 	return opens
 }
 
+// kept is the form of a verifier, with its salt and its stored key.
+var kept = regexp.MustCompile(`^SCRAM-SHA-256\$4096:([^$]*)\$([^:]*):`)
+
 // accepts reports whether a verifier, as PostgreSQL keeps it, is of the password.
 func accepts(verifier, password string) bool {
-	kept, found := strings.CutPrefix(verifier, "SCRAM-SHA-256$4096:")
-	salt, keys, also := strings.Cut(kept, "$")
-	stored, _, too := strings.Cut(keys, ":")
-	raw, err := base64.StdEncoding.DecodeString(salt)
-	if !found || !also || !too || err != nil {
+	parts := kept.FindStringSubmatch(verifier)
+	if parts == nil {
 		return false
 	}
-	salted, err := pbkdf2.Key(sha256.New, password, raw, 4096, sha256.Size)
-	if err != nil {
-		return false
-	}
+	salt, err := base64.StdEncoding.DecodeString(parts[1])
+	salted, also := pbkdf2.Key(sha256.New, password, salt, 4096, sha256.Size)
 	mac := hmac.New(sha256.New, salted)
 	mac.Write([]byte("Client Key"))
 	sum := sha256.Sum256(mac.Sum(nil))
-	return stored == base64.StdEncoding.EncodeToString(sum[:])
-}
-
-// Restore puts the server back to what it is now, when it is called.
-func (f *Fake) Restore() (restore func()) {
-	copied := func() (rows map[string]*hosted.Said, roles map[string]*fakeRole, databases map[string]*fakeDatabase) {
-		rows, roles, databases = map[string]*hosted.Said{}, map[string]*fakeRole{}, map[string]*fakeDatabase{}
-		for name, one := range f.rows {
-			same := *one
-			rows[name] = &same
-		}
-		for name, one := range f.roles {
-			same := *one
-			same.memberOf, same.holds = maps.Clone(one.memberOf), slices.Clone(one.holds)
-			roles[name] = &same
-		}
-		for name, one := range f.databases {
-			same := *one
-			same.has = slices.Clone(one.has)
-			databases[name] = &same
-		}
-		return rows, roles, databases
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	rows, roles, databases := copied()
-	return func() {
-		_ = f.atomic(func() error { f.rows, f.roles, f.databases = rows, roles, databases; return nil })
-	}
+	return errors.Join(err, also) == nil && parts[2] == base64.StdEncoding.EncodeToString(sum[:])
 }

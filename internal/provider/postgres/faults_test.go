@@ -15,66 +15,39 @@ import (
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
+// fakeAccess is how the provider reaches a server in memory.
+var fakeAccess = hosted.Access{Host: "fake", Port: 1}
+
 // overFake is a harness over a server in memory, every call to which can go wrong.
 func overFake(t *testing.T) *providertest.Harness {
 	t.Helper()
-	clock, calls := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)), &providertest.Calls{}
-	f, other := postgres.NewFake("one", clock.Now), postgres.NewFake("other", clock.Now)
+	clock, calls := newClock(), &providertest.Calls{}
+	open := func(f *postgres.Fake) func(string) *postgres.Provider {
+		return func(broker string) *postgres.Provider {
+			p := postgres.New(postgres.Options{Options: hosted.Options{Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: fakeAccess}, Now: clock.Now}})
+			p.Page = suitePage
+			p.Fake(f)
+			p.Mutate(os.Getenv(providertest.MutantVariable))
+			return p
+		}
+	}
+	f := postgres.NewFake("one", clock.Now)
 	f.Leaves = true
-	open := func(broker string, f *postgres.Fake) *postgres.Provider {
-		p := postgres.New(postgres.Options{Options: hosted.Options{Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}},
-			Now: clock.Now}})
-		p.SetPage(suitePage)
-		p.Fake(f)
-		p.Mutate(os.Getenv(providertest.MutantVariable))
-		return p
-	}
 	f.Effect = func(ctx context.Context, _ string, do func() error) error { return calls.Call(ctx, do) }
-	p := open("broker-1", f)
-	return &providertest.Harness{
-		Provider: failing{p}, Inventory: p, Broker: "broker-1", Target: provider.Target{Name: hosted.DefaultTarget},
-		Elsewhere: func(testing.TB) (provider.Provider, provider.Inventory) {
-			p := open("broker-1", other)
-			return p, p
-		},
-		Clock: clock, ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
-		Parameters: providertest.Note, Fail: providertest.FailBySetting,
-		Plant: func(_ testing.TB, at, owner provider.Tags) {
-			_, name, login := namesAt(at)
-			comment := ""
-			if owner != (provider.Tags{}) {
-				comment = hosted.Label{Tags: owner, Created: clock.Now()}.Text()
-			}
-			if login != "" {
-				name = login
-			}
-			f.Plant(name, comment)
-		},
-		Look: func(_ testing.TB, at provider.Tags) string {
-			database, owner, login := namesAt(at)
-			if login != "" {
-				database, owner = "", login
-			}
-			return f.Tell(owner, database)
-		},
-		Opens: func(_ testing.TB, g *provider.Grant) bool { return opensFake(f, g) },
-		Secrets: func(_ testing.TB, at provider.Tags) int {
-			_, _, login := namesAt(at)
-			return f.Secrets(login)
-		},
-		Falter: calls.Arm, PageSize: suitePage,
-		Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
-			p := open(broker, f)
-			return failing{p}, p
-		},
-	}
+	h := harnessOf(open(f)("broker-1"), "broker-1", clock, calls, open(f), open(postgres.NewFake("other", clock.Now)))
+	h.Plant = func(_ testing.TB, at, owner provider.Tags) { f.Plant(roleAt(at), labelBy(owner, clock.Now())) }
+	h.Look = func(_ testing.TB, at provider.Tags) string { return f.Tell(roleAt(at), databaseAt(at)) }
+	h.Opens = func(_ testing.TB, g *provider.Grant) bool { return opensFake(f, g) }
+	h.Secrets = func(_ testing.TB, at provider.Tags) int { return f.Secrets(roleAt(at)) }
+	return h
 }
 
 func opensFake(f *postgres.Fake, g *provider.Grant) bool {
-	login, _ := g.Credentials["username"].(string)
-	password, _ := g.Credentials["password"].(string)
-	database, _ := g.Credentials["name"].(string)
-	return f.Opens(login, password, database)
+	of := func(name string) string {
+		text, _ := g.Credentials[name].(string)
+		return text
+	}
+	return f.Opens(of("username"), of("password"), of("name"))
 }
 
 // The whole suite, with each call refused, lost, late or the last one. In the
@@ -99,11 +72,6 @@ func TestMutants(t *testing.T) {
 	})
 }
 
-// fakes are those of the histories, by the provider that speaks to each.
-var opening = func(f func(provider.Provider) *postgres.Fake) func(provider.Provider, *provider.Grant) (bool, error) {
-	return func(p provider.Provider, g *provider.Grant) (bool, error) { return opensFake(f(p), g), nil }
-}
-
 // histories are a subject over servers in memory.
 func histories() crashtest.Subject {
 	type onFake struct {
@@ -113,7 +81,9 @@ func histories() crashtest.Subject {
 	return crashtest.Subject{
 		Name: "postgres", Settings: map[string]any{"connection_limit": 5}, Others: map[string]any{"connection_limit": 9},
 		Sparse: 29,
-		Opens:  opening(func(p provider.Provider) *postgres.Fake { return p.(onFake).fake }),
+		Opens: func(p provider.Provider, g *provider.Grant) (bool, error) {
+			return opensFake(p.(onFake).fake, g), nil
+		},
 		New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
 			f := postgres.NewFake("one", now)
 			f.Leaves = true
@@ -123,8 +93,7 @@ func histories() crashtest.Subject {
 				}
 				return effect(strings.TrimPrefix(name, "postgres."), do)
 			}
-			p := onFake{postgres.New(postgres.Options{Options: hosted.Options{Broker: testkit.Identity, Now: now,
-				Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}}}}), f}
+			p := onFake{postgres.New(optionsOf(testkit.Identity, fakeAccess, now)), f}
 			p.Fake(f)
 			return p, p
 		},

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,10 +31,7 @@ func (c *calls) act(t *testing.T, a any, stale bool) {
 	t.Helper()
 	var was seen
 	if !stale {
-		var err error
-		if was, err = c.Look(t.Context(), c.tags); err != nil {
-			t.Fatal(err)
-		}
+		was = expect.Get(c.Look(t.Context(), c.tags))(t)
 	}
 	code, err := "done", hosted.ErrGoesOn
 	// On a busy machine a step does not wait for a DROP, and the session of the act before still holds its lock for a moment.
@@ -60,22 +58,28 @@ func (c *calls) act(t *testing.T, a any, stale bool) {
 	c.said = append(c.said, fmt.Sprintf("%T %v: %s: %+v", a, stale, code, now))
 }
 
+func realServer(t *testing.T) *sqlServer {
+	t.Helper()
+	real := expect.Get(openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(real.Close)
+	return real
+}
+
 // The fake does and refuses the same as a real server.
 func TestFakeIsAsReal(t *testing.T) {
 	t.Parallel()
 	label := func(text string) string { return "longshore:" + text }
 	lives := map[string][]any{
 		"Whole": {createOwner{label("a")}, createDatabase{limit: 5}, openDatabase{label("b")},
-			configure{label: label("c"), limit: 7, timeout: "60s"},
-			createLogin{label: label("d")}, openLogin{label: label("e"), verifier: "x"}, lockLogin{label: label("f"), keep: true},
+			configure{label: label("c"), limit: 7, timeout: "60s"}, createLogin{label: label("d")},
+			openLogin{label: label("e"), verifier: "x"}, lockLogin{label: label("f"), keep: true},
 			unlockLogin{label: label("g"), login: true}, lockLogin{label: label("h")}, endSessions{}, emptyLogin{}, dropLogin{},
-			createLogin{label: label("i"), verifier: "x"}, lockLogin{label: label("j")}, dropLogin{}, relabel{label("k"),
-				label("l"), true, false},
-			relabel{label("m"), label("n"), false, false}, dropDatabase{}, dropOwner{}},
-		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")}, configure{label: label("c"),
-			limit: -1},
-			createLogin{label: label("d"), readOnly: true}, openLogin{label: label("e"), verifier: "x", readOnly: true},
-			lockLogin{label: label("f")}, dropLogin{}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
+			createLogin{label: label("i"), verifier: "x"}, lockLogin{label: label("j")}, dropLogin{},
+			relabel{label("k"), label("l"), true, false}, relabel{label("m"), label("n"), false, false}, dropDatabase{}, dropOwner{}},
+		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")},
+			configure{label: label("c"), limit: -1}, createLogin{label: label("d"), readOnly: true},
+			openLogin{label: label("e"), verifier: "x", readOnly: true}, lockLogin{label: label("f")}, dropLogin{}, emptyLogin{},
+			dropLogin{}, dropDatabase{}, dropOwner{}},
 		"Retained": {relabel{label("a"), label("b"), true, true}, createOwner{label("c")},
 			relabel{label("d"), label("e"), true, true}, createDatabase{limit: 5}, relabel{label("f"), label("g"), false, false},
 			openDatabase{label("h")}, configure{label: label("i"), limit: 7}, createLogin{label: label("j")},
@@ -83,17 +87,15 @@ func TestFakeIsAsReal(t *testing.T) {
 			relabel{label("o"), label("p"), false, false}, dropLogin{}, dropDatabase{},
 			relabel{label("q"), label("r"), true, false}, dropOwner{}},
 		"OutOfOrder": {dropOwner{}, dropDatabase{}, dropLogin{}, openDatabase{label("a")}, createLogin{label: label("b")},
-			createOwner{label("c")},
-			createOwner{label("d")}, createDatabase{limit: 1}, createDatabase{limit: 2}, openDatabase{label("e")}, dropOwner{},
-			createLogin{label: label("f")}, createLogin{label: label("g")}, dropDatabase{}, dropOwner{}, emptyLogin{}, dropLogin{}},
+			createOwner{label("c")}, createOwner{label("d")}, createDatabase{limit: 1}, createDatabase{limit: 2},
+			openDatabase{label("e")}, dropOwner{}, createLogin{label: label("f")}, createLogin{label: label("g")}, dropDatabase{},
+			dropOwner{}, emptyLogin{}, dropLogin{}},
 	}
 	for name, life := range lives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			real := expect.Get(openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler)))(t)
-			t.Cleanup(real.Close)
-			tags := provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i",
-				Binding: "b"}
+			real := realServer(t)
+			tags := provider.Tags{Broker: "fake-" + name + rand.Text(), Platform: "p", Instance: "i", Binding: "b"}
 			expect.Get(real.Identify(t.Context(), tags.Broker, true))(t)
 			on := []*calls{{server: real, tags: tags}, {server: NewFake("fake", time.Now), tags: tags}}
 			for _, c := range on {
@@ -112,17 +114,14 @@ func TestFakeIsAsReal(t *testing.T) {
 // Epochs of both go on alike.
 func TestFakesEpochsAreAsReal(t *testing.T) {
 	t.Parallel()
-	real := expect.Get(openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(real.Close)
-	for _, s := range []server{real, NewFake("fake", time.Now)} {
-		none, err := s.Identify(t.Context(), "broker", false)
-		if err != nil || none.Identity != "" {
-			t.Errorf("%T, of which nothing is known: %+v %v", s, none, err)
+	for _, s := range []server{realServer(t), NewFake("fake", time.Now)} {
+		identify := func(write bool) hosted.Said { return expect.Get(s.Identify(t.Context(), "broker", write))(t) }
+		if none := identify(false); none.Identity != "" {
+			t.Errorf("%T, of which nothing is known: %+v", s, none)
 		}
-		first, err := s.Identify(t.Context(), "broker", true)
-		again, err2 := s.Identify(t.Context(), "broker", false)
-		if errors.Join(err, err2) != nil || first != again || first.Identity == "" || first.Epoch.Count != 1 {
-			t.Errorf("%T says %+v, then %+v: %v %v", s, first, again, err, err2)
+		first, again := identify(true), identify(false)
+		if first != again || first.Identity == "" || first.Epoch.Count != 1 {
+			t.Errorf("%T says %+v, then %+v", s, first, again)
 		}
 		to := target.Epoch{Line: first.Epoch.Line, Count: 9, Mark: "m"}
 		for _, other := range []target.Epoch{{Count: 2}, {Count: 1, Mark: "x"}, {}} {
@@ -135,18 +134,15 @@ func TestFakesEpochsAreAsReal(t *testing.T) {
 				t.Errorf("%T is advanced: %v, want %v: %v", s, did, want, err)
 			}
 		}
-		if now, err := s.Identify(t.Context(), "broker", false); err != nil || now.Epoch != to {
-			t.Errorf("%T is at %v: %v", s, now.Epoch, err)
-		}
+		expect.Same(t, fmt.Sprintf("%T is at", s), to, identify(false).Epoch)
 	}
 }
 
 // A server of a version that the broker cannot work with is told from others.
 func TestOldServers(t *testing.T) {
 	t.Parallel()
-	for version, old := range map[string]bool{
-		"15.18": true, "9.6.24": true, "16.0": false, "17.11 (Debian 17.11-1)": false, "18beta1": false,
-	} {
+	all := map[string]bool{"15.18": true, "9.6.24": true, "16.0": false, "17.11 (Debian 17.11-1)": false, "18beta1": false}
+	for version, old := range all {
 		expect.Same(t, version+" is taken for old", old, majorOf(version) < oldest)
 	}
 	trouble, ok := errors.AsType[*target.Trouble](New(Options{}).Explain("default", errOld))

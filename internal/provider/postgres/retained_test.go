@@ -3,37 +3,41 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	commands "os/exec"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
-	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // retainDesk is a desk whose plan retains what is deleted for a week, and an instance of it with a table in which is one.
 func retainDesk(t *testing.T, s *pgtest.Server) *desk {
 	t.Helper()
-	d := newDesk(t, s.Access(), func(o *postgres.Options) { o.Broker = t.Name() })
-	snapshot := expect.Get(postgres.Check(check.Plan{Settings: map[string]any{"retain_days": 7}}))(t)
-	d.in.Snapshot = snapshot
+	d := newDesk(t, s.Access())
+	d.in.Snapshot = expect.Get(postgres.Check(check.Plan{Settings: map[string]any{"retain_days": 7}}))(t)
 	d.provision()
-	c := expect.Get(connect(t, d.bind("b1", "")))(t)
-	exec(t, c, "CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
+	exec(t, d.as("b1"), "CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
 	return d
+}
+
+// holding is the instance as an inventory has it.
+func (d *desk) holding() provider.Holding {
+	return provider.Holding{Tags: provider.TagsOf(d.in), Target: d.in.Target, Epoch: d.in.Epoch}
 }
 
 // retain deletes the instance as the worker does, and gives what is retained of it.
 func (d *desk) retain() provider.Holding {
 	d.t.Helper()
-	h := provider.Holding{Tags: provider.TagsOf(d.in), Target: d.in.Target, Epoch: d.in.Epoch,
-		RetainedUntil: d.clock.Now().Add(week)}
+	h := d.holding()
+	h.RetainedUntil = d.clock.Now().Add(week)
 	for range 2 {
 		d.put(d.p.Quarantine, h)
 	}
@@ -54,8 +58,8 @@ func (d *desk) put(act func(context.Context, provider.Holding) error, h provider
 	d.must(func(ctx context.Context) (provider.Status, error) { return provider.Status{Done: true}, act(ctx, h) })
 }
 
-// undelete is the desk of an instance that has what is retained.
-func (d *desk) undelete(h provider.Holding, id, operation string) *desk {
+// heir is the desk of an instance that is to have what is retained, which it takes over so many times.
+func (d *desk) heir(h provider.Holding, id, operation string, times int) *desk {
 	d.t.Helper()
 	o := d.life(id, operation)
 	o.in.Origin = d.in.Origin
@@ -63,47 +67,28 @@ func (d *desk) undelete(h provider.Holding, id, operation string) *desk {
 		o.in.Origin = provider.Origin{Instance: d.in.ID, Incarnation: d.in.Incarnation}
 	}
 	h.Tags = provider.TagsOf(o.in)
-	for range 2 {
+	for range times {
 		o.put(func(ctx context.Context, h provider.Holding) error { return o.p.Adopt(ctx, h, provider.TagsOf(d.in)) }, h)
 	}
-	for range 2 {
+	for range times {
 		o.put(o.p.Release, h)
 	}
-	o.provision()
 	return o
 }
 
-func (d *desk) held() []provider.Holding {
+// undelete is the desk of an instance that has what is retained.
+func (d *desk) undelete(h provider.Holding, id, operation string) *desk {
 	d.t.Helper()
-	held, _, err := d.p.List(d.t.Context(), "")
-	expect.OK(d.t, err)
-	return held
-}
-
-// holdsNothing requires that the inventory is empty in the end.
-func (d *desk) holdsNothing() {
-	d.t.Helper()
-	if held := d.held(); len(held) != 0 {
-		d.t.Errorf("in the end it lists %+v", held)
-	}
-}
-
-// life is the desk of another instance, or of another life, on the same server.
-func (d *desk) life(id, begun string) *desk {
-	o := *d
-	o.in.ID, o.in.Incarnation = id, begun
-	o.in.Operation = provider.Operation{ID: begun, Kind: operation.Provision, Started: d.clock.Now()}
-	return &o
+	o := d.heir(h, id, operation, 2)
+	o.provision()
+	return o
 }
 
 // holds requires that the grant opens, and finds so many rows.
 func holds(t *testing.T, g *provider.Grant, want int) {
 	t.Helper()
-	c := expect.Get(connect(t, g))(t)
-	var n int
-	if err := c.QueryRow(t.Context(), "SELECT count(*) FROM t").Scan(&n); err != nil || n != want {
-		t.Fatalf("%d rows, want %d: %v", n, want, err)
-	}
+	c := login(t, g)
+	gives(t, c, "rows", want, "SELECT count(*) FROM t")
 	exec(t, c, "INSERT INTO t VALUES (2)", "ALTER TABLE t ALTER a SET NOT NULL") // as its owner
 }
 
@@ -111,19 +96,14 @@ func holds(t *testing.T, g *provider.Grant, want int) {
 // and can be deleted.
 func TestRetainedDatabaseIsDropped(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, hosted.Access{Host: "fake", Port: 1}, nil)
+	d := newDesk(t, fakeAccess)
 	f := postgres.NewFake("one", d.clock.Now)
 	d.p.Fake(f)
 	d.provision()
 	h := d.retain()
-	f.Drop(hosted.Name("lsd", provider.TagsOf(d.in)))
-	back := d.life("back", "op-2")
-	back.in.Origin = provider.Origin{Instance: d.in.ID, Incarnation: d.in.Incarnation}
-	h.Tags = provider.TagsOf(back.in)
-	d.put(func(ctx context.Context, h provider.Holding) error { return d.p.Adopt(ctx, h, provider.TagsOf(d.in)) }, h)
-	d.put(d.p.Release, h)
-	provision := func(ctx context.Context) (provider.Status, error) { return back.p.Provision(ctx, back.in) }
-	if _, f := back.drive(provision); f == nil {
+	f.Drop(d.database())
+	back := d.heir(h, "back", "op-2", 1)
+	if _, f := back.drive(calling(back.p.Provision, &back.in)); f == nil {
 		t.Error("what is gone is given back")
 	}
 	back.deprovision()
@@ -135,24 +115,20 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)
 		left := d.bind("left", "")
-		session := expect.Get(connect(t, left))(t)
+		session := login(t, left)
 		d.unbind("b1")
 		d.retain()
-		if _, err := session.Exec(t.Context(), "SELECT 1"); err == nil {
-			t.Error("a session outlives the deletion")
-		}
+		ended(t, "the deletion", session)
 		shut(t, "what is retained opens to a binding", left)
-		superuser, err := pgx.Connect(t.Context(), s.Superuser(hosted.Name("lsd", provider.TagsOf(d.in))))
-		if err == nil {
-			_ = superuser.Close(t.Context())
+		if superuser, err := pgx.Connect(t.Context(), s.Superuser(d.database())); err == nil {
+			end(superuser)
 			t.Error("what is retained opens to a superuser")
 		}
 		again := d.life("i", "op-2")
 		again.provision()
-		for verb, step := range map[string]func(context.Context) (provider.Status, error){
-			"Provision": func(ctx context.Context) (provider.Status, error) { return d.p.Provision(ctx, d.in) },
-			"Update":    func(ctx context.Context) (provider.Status, error) { return d.p.Update(ctx, d.in) },
-			"Bind":      func(ctx context.Context) (provider.Status, error) { return d.p.Bind(ctx, d.binding("late", "")) },
+		late := d.binding("late", "")
+		for verb, step := range map[string]providertest.Step{
+			"Provision": calling(d.p.Provision, &d.in), "Update": calling(d.p.Update, &d.in), "Bind": calling(d.p.Bind, &late),
 		} {
 			if _, err := step(t.Context()); !errors.As(err, new(*provider.Failure)) {
 				t.Errorf("%s of what is retained: %v, want a failure", verb, err)
@@ -164,8 +140,7 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 		if len(held) != 1 || held[0].Tags.Incarnation != "op-2" {
 			t.Fatalf("it lists %+v, want the instance that has the id now", held)
 		}
-		holdsNothing := expect.Get(connect(t, again.bind("b2", "")))(t)
-		exec(t, holdsNothing, "CREATE TABLE t (a int)")
+		exec(t, again.as("b2"), "CREATE TABLE t (a int)") // it has none
 		again.unbind("b2")
 		again.deprovision()
 		d.holdsNothing()
@@ -177,39 +152,103 @@ func TestRetainedDatabasesAreGivenBack(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)
 		d.unbind("b1")
-		left, reads := d.bind("left", ""), d.bind("reads", `{"role":"read_only"}`)
-		stayOut := func(when string) {
-			t.Helper()
-			for _, g := range []*provider.Grant{left, reads} {
-				shut(t, when+", it opens to a binding of the deleted instance", g)
-			}
-		}
+		left, reads := d.bind("left", ""), d.bind("reads", readOnly)
 		again := d.undelete(d.retain(), "new", "op-3")
-		stayOut("given back")
-		c := expect.Get(connect(t, again.bind("own", "")))(t)
-		if limit := value[int](t, c, "SELECT datconnlimit FROM pg_database WHERE datname = current_database()"); limit != -1 {
-			t.Errorf("it takes %d connections", limit)
-		}
+		shut(t, "given back, it opens to a binding of the deleted instance", left, reads)
+		gives(t, again.as("own"), "its limit of connections", -1, limitOf, again.database())
 		again.unbind("own")
 		again = again.undelete(again.retain(), "newer", "op-4")
-		stayOut("given back once more")
+		shut(t, "given back once more, it opens to a binding of the deleted instance", left, reads)
 		holds(t, again.bind("b2", ""), 1)
-		reader := expect.Get(connect(t, again.bind("b3", `{"role":"read_only"}`)))(t)
-		exec(t, reader, "SELECT * FROM t")
-		again.unbind("b2")
-		again.unbind("b3")
+		exec(t, again.reads("b3"), "SELECT * FROM t")
+		again.unbind("b2", "b3")
 		holds(t, again.bind("b4", ""), 2)
-		d.unbind("left")
-		d.unbind("reads")
-		if _, f := d.drive(func(ctx context.Context) (provider.Status, error) { return d.p.Deprovision(ctx, d.in) }); f == nil {
+		d.unbind("left", "reads")
+		if _, f := d.drive(calling(d.p.Deprovision, &d.in)); f == nil {
 			t.Error("a deletion that came late has removed what is another's")
 		}
 		holds(t, again.bind("b5", ""), 3)
-		for _, id := range []string{"b4", "b5"} {
-			again.unbind(id)
-		}
+		again.unbind("b4", "b5")
 		again.in.Snapshot = nil
 		again.deprovision()
 		d.holdsNothing()
+	})
+}
+
+// copied gives a server's folder a copy, and what puts that in its place.
+func copied(t *testing.T, s *pgtest.Server) (restore func()) {
+	t.Helper()
+	do := func(script string) {
+		t.Helper()
+		s.Stop()
+		if said, err := commands.Command("sh", "-ec", script, s.Data(), s.Data()+".kept").CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", script, err, said)
+		}
+		s.Restart()
+	}
+	do(`cp -a "$0" "$1"`)
+	return func() { do(`rm -rf "$0"; cp -a "$1" "$0"`) }
+}
+
+// A real server whose folder is put back as it was has the login of a binding that was
+// removed since. Nothing is changed on it until each such login is locked.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	s := pgtest.New(t, "17")
+	d := ready(t, s.Access())
+	removed, kept := d.bind("removed", ""), d.bind("kept", "")
+	restore := copied(t, s)
+	d.unbind("removed")
+	// The worker raises the server's epoch after a step.
+	d.in.Epoch = providertest.Raise(t, d.p, d.in.Target)
+	expect.Same(t, "the length of a line", 8, len(d.in.Epoch.Line))
+	shut(t, "a login survives its unbind", removed)
+	known := d.in.Epoch
+	restore()
+	login(t, removed) // else nothing is shown
+	providertest.RefusesAll(t, d.p, d.in, d.binding("next", ""), d.binding("kept", ""))
+	next := providertest.GoesOn(t, d.p, d.in.Target, known)
+	page, _, err := d.p.Holdings(t.Context(), "default", "")
+	expect.OK(t, err)
+	for _, h := range page {
+		expect.Same(t, h.Name+" is listed at", next, h.Epoch)
+		if h.Tags.Binding == "removed" {
+			h.Epoch.Count++
+			providertest.Troubled(t, "a quarantine that nobody meant", target.Restored, d.p.Quarantine(t.Context(), h))
+			h.Epoch = next
+			expect.OK(t, d.p.Quarantine(t.Context(), h))
+		}
+	}
+	d.in.Epoch = next
+	d.bind("next", "")
+	shut(t, "a login that was locked opens", removed)
+	login(t, kept)
+}
+
+// A login that only reads, and that is released or made while its instance is in
+// quarantine, opens nothing before the instance is released too.
+func TestReadersStayOutOfAnInstanceInQuarantine(t *testing.T) {
+	everyAlone(t, func(t *testing.T, d *raid) {
+		old := d.bind("old", readOnly)
+		instance, itsLogin := d.holding(), d.holding()
+		itsLogin.Tags = provider.BindingTagsOf(d.binding("old", ""))
+		d.put(d.p.Quarantine, itsLogin)
+		d.put(d.p.Quarantine, instance)
+		d.put(d.p.Release, itsLogin)
+		made := d.bind("new", readOnly)
+		shut(t, "one that was released, or made, opens an instance in quarantine", old, made)
+		d.put(d.p.Release, instance)
+		login(t, old)
+		login(t, made)
+	})
+}
+
+// A session of a binding that was left delays no deletion of its instance.
+func TestSessionsThatWereLeftDelayNoDeletion(t *testing.T) {
+	everyAlone(t, func(t *testing.T, d *raid) {
+		c := d.as("left")
+		d.within(20*time.Second, 20*time.Second, calling(d.p.Deprovision, &d.in))
+		ended(t, "the deletion", c)
+		d.unbind("left")
 	})
 }

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
@@ -27,28 +25,15 @@ func programs(t *testing.T, s *pgtest.Server) *pgcopy.Programs {
 	return expect.Get(pgcopy.Find(t.Context(), s.Bin()))(t)
 }
 
-// copying gives a desk whose broker can copy.
-func copying(t *testing.T, s *pgtest.Server) (d *desk, access hosted.Access) {
+// copying is a desk whose broker can copy, with its instance.
+func copying(t *testing.T, s *pgtest.Server) *desk {
 	t.Helper()
-	access = s.Access()
-	found := programs(t, s)
-	d = newDesk(t, access, func(o *postgres.Options) { o.Broker, o.Programs = access.User, found })
-	d.provision()
-	return d, access
-}
-
-// another is an instance of the same broker.
-func (d *desk) another(id string) *desk {
-	o := *d
-	o.in.ID, o.in.Incarnation = id, "op-"+id
-	o.in.Operation.ID = o.in.Incarnation
-	o.in.State, o.in.Origin = provider.State{}, provider.Origin{}
-	return &o
+	return ready(t, s.Access(), copies(programs(t, s)))
 }
 
 // restored is another instance that is restored from this one.
 func (d *desk) restored(id string) *desk {
-	o := d.another(id)
+	o := d.life(id, "op-"+id)
 	o.in.Source = &provider.Source{
 		Platform: d.in.Platform, ID: d.in.ID, Incarnation: d.in.Incarnation, Origin: d.in.Origin,
 		Snapshot: d.in.Snapshot, Target: d.in.Target,
@@ -59,13 +44,12 @@ func (d *desk) restored(id string) *desk {
 // An instance that was undeleted is restored from as any other is: its names derive from its origin.
 func TestRestoreFromWhatWasUndeleted(t *testing.T) {
 	t.Parallel()
-	s := pgtest.Start(t, "17")
-	d, _ := copying(t, s)
-	d.exec(d.as("b1"), "CREATE TABLE t (a int)", "INSERT INTO t VALUES (7)")
+	d := copying(t, pgtest.Start(t, "17"))
+	exec(t, d.as("b1"), "CREATE TABLE t (a int)", "INSERT INTO t VALUES (7)")
 	d.unbind("b1")
 	o := d.undelete(d.retain(), "back", "op-back").restored("copy")
 	o.mustRestore(nil)
-	expect.Same(t, "restored, it has", 7, value[int](t, o.as("b2"), "SELECT a FROM t"))
+	gives(t, o.as("b2"), "restored, it has", 7, "SELECT a FROM t")
 }
 
 // restore drives a restore to its end, as a worker does, or to where until says.
@@ -101,59 +85,40 @@ func (d *desk) mustRestore(until func(provider.Status) bool) {
 	}
 }
 
-// as connects with a new binding.
-func (d *desk) as(id string) *pgx.Conn {
+// ownsAll requires that the owner role owns all that users have made in its database.
+func (d *desk) ownsAll(s *pgtest.Server) {
 	d.t.Helper()
-	return expect.Get(connect(d.t, d.bind(id, "")))(d.t)
-}
-
-func (d *desk) exec(c *pgx.Conn, statements ...string) {
-	d.t.Helper()
-	for _, s := range statements {
-		expect.Get(c.Exec(d.t.Context(), s))(d.t, s)
-	}
-}
-
-// texts are a column of the superuser's query.
-func texts(t *testing.T, s *pgtest.Server, database, query string, args ...any) []string {
-	t.Helper()
-	c := s.Connect(database)
-	defer func() { _ = c.Close(context.Background()) }() // no broker may end it
-	rows := expect.Get(c.Query(t.Context(), query, args...))(t)
-	return expect.Get(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
-}
-
-func (d *desk) database() string { return hosted.Name("lsd", provider.TagsOf(d.in)) }
-func (d *desk) owner() string    { return hosted.Name("lso", provider.TagsOf(d.in)) }
-
-// foreigners are the owners of what users have made in a database, other than its owner role.
-func (d *desk) foreigners(s *pgtest.Server) []string {
-	return texts(d.t, s, d.database(), `SELECT DISTINCT pg_get_userbyid(o.owner)::text || ' owns ' || o.name FROM (
+	foreign := texts(d.t, s, d.database(), `SELECT DISTINCT pg_get_userbyid(o.owner)::text || ' owns ' || o.name FROM (
 SELECT relowner, relname, relnamespace FROM pg_class UNION ALL SELECT proowner, proname, pronamespace FROM pg_proc
 UNION ALL SELECT typowner, typname, typnamespace FROM pg_type
 UNION ALL SELECT nspowner, nspname, oid FROM pg_namespace WHERE nspname <> 'public'
 UNION ALL SELECT lomowner, 'large object', 'public'::regnamespace FROM pg_largeobject_metadata) o(owner, name, space)
 JOIN pg_namespace n ON n.oid = o.space WHERE n.nspname !~ '^(pg_|information_schema)' AND pg_get_userbyid(o.owner) <> $1`, d.owner())
+	if len(foreign) > 0 {
+		d.t.Errorf("what is not the owner's: %q", foreign)
+	}
 }
 
-// copyRoles are the logins of copies that there are, of this broker's server.
-func copyRoles(t *testing.T, s *pgtest.Server, d *desk) []string {
-	t.Helper()
+// leaves requires that no login of the instance's copies is left.
+func (d *desk) leaves(s *pgtest.Server, when string) {
+	d.t.Helper()
 	var names []string
 	for _, prefix := range []string{"lscr", "lscw", "lscb"} {
 		names = append(names, hosted.Name(prefix, provider.TagsOf(d.in)))
 	}
-	return texts(t, s, "postgres", "SELECT rolname::text FROM pg_roles WHERE rolname = ANY($1)", names)
+	if left := texts(d.t, s, "postgres", "SELECT rolname::text FROM pg_roles WHERE rolname = ANY($1)", names); len(left) > 0 {
+		d.t.Errorf("%s: logins are left: %q", when, left)
+	}
 }
 
 // A restored database has what the other one had when it began, all of it its own
 // owner's, and none of what bindings of the other one were granted.
 func TestRestore(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		d, _ := copying(t, s)
+		d := copying(t, s)
 		c := d.as("b")
 		evilName := "\"x\n\\! touch /tmp/pwned\n; DROP TABLE kept; --\"\"y\""
-		d.exec(c, "CREATE TABLE kept (id serial PRIMARY KEY, what text)",
+		exec(t, c, "CREATE TABLE kept (id serial PRIMARY KEY, what text)",
 			"INSERT INTO kept (what) SELECT 'row ' || g FROM generate_series(1, 1000) g",
 			"CREATE SCHEMA mine", "CREATE TABLE mine."+evilName+" (a int)", "COMMENT ON TABLE kept IS E'one\\n\\\\! two'",
 			"CREATE VIEW seen AS SELECT count(*) AS n FROM kept", "SELECT lo_from_bytea(0, 'large')",
@@ -161,17 +126,12 @@ func TestRestore(t *testing.T) {
 		r := d.restored("j")
 		r.mustRestore(nil)
 		rc := r.as("rb")
-		var rows, seen, large, names int
-		err := rc.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM kept), (SELECT n FROM seen), (SELECT count(*) FROM pg_largeobject_metadata),
-(SELECT count(*) FROM pg_class WHERE relnamespace = 'mine'::regnamespace AND relname LIKE E'x\n%touch%')`).
-			Scan(&rows, &seen, &large, &names)
-		expect.OK(t, err)
-		expect.Same(t, "rows, rows seen through the view, large objects and odd names", []int{1000, 1000, 1, 1},
-			[]int{rows, seen, large, names})
-		r.exec(rc, "INSERT INTO kept (what) VALUES ('new')", "DROP VIEW seen", "DROP TABLE kept")
-		if wrong := append(r.foreigners(s), copyRoles(t, s, r)...); len(wrong) > 0 {
-			t.Errorf("what is not the owner's, and logins that are left: %q", wrong)
-		}
+		gives(t, rc, "rows, rows seen through the view, large objects and odd names", []int{1000, 1000, 1, 1}, `SELECT ARRAY[
+(SELECT count(*) FROM kept), (SELECT n FROM seen), (SELECT count(*) FROM pg_largeobject_metadata),
+(SELECT count(*) FROM pg_class WHERE relnamespace = 'mine'::regnamespace AND relname LIKE E'x\n%touch%')]`)
+		exec(t, rc, "INSERT INTO kept (what) VALUES ('new')", "DROP VIEW seen", "DROP TABLE kept")
+		r.ownsAll(s)
+		r.leaves(s, "restored")
 		d.unbind("b")
 		r.unbind("rb")
 		r.deprovision()
@@ -179,69 +139,72 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// A restore that dies on the way, with its process, is begun again by another one,
-// from an empty database; a deletion ends one.
+// A restore that dies on the way, with its process, is begun again by another one, from an empty database; a deletion ends one.
 func TestARestoreDiesOnTheWay(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "17")
-	d, access := copying(t, s)
-	c := d.as("b")
-	d.exec(c, "CREATE TABLE big AS SELECT g, repeat('x', 500) FROM generate_series(1, 60000) g")
+	d := copying(t, s)
+	exec(t, d.as("b"), "CREATE TABLE big AS SELECT g, repeat('x', 500) FROM generate_series(1, 60000) g")
 	r := d.restored("j")
 	began := func(st provider.Status) bool { return strings.Contains(st.Description, "copied") }
 	r.mustRestore(began)
-	dead := r.p
-	dead.Close() // its copy ends somewhere
-	found := programs(t, s)
-	r.p = postgres.New(postgres.Options{Options: hosted.Options{
-		Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now,
-	}, Programs: found})
-	t.Cleanup(r.p.Close)
+	r.p.Close() // its copy ends somewhere
+	r.reopen(copies(programs(t, s)))
 	r.mustRestore(nil)
-	var n int
-	if err := r.as("rb").QueryRow(t.Context(), "SELECT count(*) FROM big").Scan(&n); err != nil || n != 60000 {
-		t.Errorf("begun again, the restore has %d rows, %v", n, err)
-	}
-	another := r.another("k")
+	gives(t, r.as("rb"), "begun again, rows", 60000, "SELECT count(*) FROM big")
+	another := r.life("k", "op-k")
 	another.in.Source = r.in.Source
 	another.mustRestore(began)
 	another.deprovision()
-	if left := copyRoles(t, s, another); len(left) > 0 {
-		t.Errorf("a deletion in the middle has left %v", left)
-	}
-	if left := texts(t, s, "postgres", "SELECT datname::text FROM pg_database WHERE datname = $1", another.database()); len(left) > 0 {
-		t.Errorf("a deletion in the middle has left %v", left)
-	}
+	another.leaves(s, "a deletion in the middle")
+	gives(t, s.Connect("postgres"), "databases after a deletion in the middle", 0,
+		"SELECT count(*) FROM pg_database WHERE datname = $1", another.database())
+}
+
+// A tenant's code that runs in a restore blocks no deletion, even if it locks the role of the copy by an
+// uncommitted change of the password.
+func TestATenantHoldsUpNoEndOfACopy(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, "17")
+	d := copying(t, s)
+	exec(t, d.as("b1"), `CREATE FUNCTION held(int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
+IF session_user::text LIKE 'lscw%' THEN
+  SET ROLE NONE;
+  EXECUTE format('ALTER ROLE %I PASSWORD %L', session_user, 'known');
+  PERFORM pg_sleep(600);
+END IF;
+RETURN true; END $$`, `CREATE TABLE t (a int CHECK (public.held(a)))`, `INSERT INTO t VALUES (1)`)
+	o := d.restored("copy")
+	o.mustRestore(func(provider.Status) bool {
+		return len(texts(t, s, "postgres", `SELECT query FROM pg_stat_activity
+WHERE usename LIKE 'lscw%' AND wait_event = 'PgSleep' AND datname = $1`, o.database())) > 0
+	})
+	o.within(20*time.Second, 20*time.Second, calling(o.p.Deprovision, &o.in))
+	o.leaves(s, "a deletion in the middle")
 }
 
 // A restore that is impossible is refused, or fails with advice, and leaves nothing.
 func TestRestoresThatFail(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "17")
-	d, access := copying(t, s)
+	d := copying(t, s)
 	c := d.as("b")
-	d.exec(c, "CREATE TABLE forced (a int)", "INSERT INTO forced VALUES (1)")
-	gone := d.another("gone")
+	exec(t, c, "CREATE TABLE forced (a int)", "INSERT INTO forced VALUES (1)")
 	for name, test := range map[string]struct {
 		prepare, undo string
 		change        func(r *desk)
 		says          string
 	}{
-		"NoPrograms": {change: func(r *desk) {
-			r.p = postgres.New(postgres.Options{Options: hosted.Options{Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now}})
-			t.Cleanup(r.p.Close)
-		}, says: "no pg_dump"},
+		"NoPrograms":          {change: func(r *desk) { r.reopen() }, says: "no pg_dump"},
 		"AnotherServer":       {change: func(r *desk) { r.in.Source.Target.Identity = "another" }, says: "another server"},
 		"AnotherIncarnation":  {change: func(r *desk) { r.in.Source.Incarnation = "before" }, says: "not there any more"},
-		"Gone":                {change: func(r *desk) { r.in.Source.ID = gone.in.ID }, says: "not there any more"},
+		"Gone":                {change: func(r *desk) { r.in.Source.ID = "gone" }, says: "not there any more"},
 		"TooLarge":            {change: func(r *desk) { r.in.Snapshot = []byte(`{"size_warning":1}`) }, says: "Order a larger plan"},
 		"ExtensionNotInPlan":  {prepare: "CREATE EXTENSION citext", undo: "DROP EXTENSION citext", says: "citext"},
 		"ForcedRowSecurity":   {prepare: forced, undo: "ALTER TABLE forced NO FORCE ROW LEVEL SECURITY", says: "NO FORCE ROW LEVEL SECURITY"},
 		"OfALoginThatHasLeft": {prepare: left, undo: undoLeft, says: "owner role"},
 	} {
-		if test.prepare != "" {
-			d.exec(c, test.prepare)
-		}
+		exec(t, c, test.prepare) // an empty text does nothing
 		r := d.restored("r" + strings.ToLower(name))
 		if test.change != nil {
 			test.change(r)
@@ -251,12 +214,8 @@ func TestRestoresThatFail(t *testing.T) {
 			t.Errorf("%s: failed as %+v, want %q", name, f, test.says)
 		}
 		r.deprovision()
-		if left := copyRoles(t, s, r); len(left) > 0 {
-			t.Errorf("%s: left %v", name, left)
-		}
-		if test.undo != "" {
-			d.exec(c, test.undo)
-		}
+		r.leaves(s, name)
+		exec(t, c, test.undo)
 	}
 }
 
@@ -308,14 +267,13 @@ var evilPlaces = []string{
 // broker's own login restores, also under SET ROLE (for which it has to be let): the attack is one.
 func TestATenantsCodeInACopy(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		d, access := copying(t, s)
-		victim := d.another("victim")
+		d := copying(t, s)
+		victim := d.life("victim", "op-victim")
 		victim.provision()
-		grant := victim.bind("v", "")
-		login := grant.Credentials["username"].(string)
+		login := user(victim.bind("v", ""))
 		c := d.as("b")
 		made := "made" + d.owner()[:8] + s.Version
-		d.exec(c, append([]string{evil(login, victim.owner(), c.Config().User, made)}, evilPlaces...)...)
+		exec(t, c, append([]string{evil(login, victim.owner(), c.Config().User, made)}, evilPlaces...)...)
 		authority := func() []string {
 			return append(texts(t, s, "postgres", `SELECT rolname || ' ' || rolcreaterole || rolsuper || coalesce(rolpassword, '') FROM pg_authid
 WHERE rolname = $1 OR rolname = $2 OR rolname = $3 ORDER BY 1`, login, c.Config().User, made),
@@ -328,21 +286,23 @@ WHERE m.roleid = $1::regrole ORDER BY 1`, victim.owner())...)
 		r := d.restored("j")
 		r.mustRestore(nil)
 		expect.Same(t, "what others may do, before and after a tenant's code in a backup or a restore", before, authority())
-		if wrong := append(append(r.foreigners(s), copyRoles(t, s, r)...), copyRoles(t, s, d)...); len(wrong) > 0 {
-			t.Errorf("what is not the owner's, and logins that are left: %q", wrong)
-		}
+		r.ownsAll(s)
+		r.leaves(s, "the copy")
+		d.leaves(s, "the copied")
 		d.unbind("b")
 		r.deprovision()
 		for name, owner := range map[string]func(n *desk) string{
-			"ByTheBrokersLogin":             func(*desk) string { return access.User },
+			"ByTheBrokersLogin":             func(*desk) string { return d.access.User },
 			"ByTheBrokersLoginUnderSetRole": (*desk).owner,
 		} {
-			n := d.another("naive" + strings.ToLower(name))
+			id := "naive" + strings.ToLower(name)
+			n := d.life(id, "op-"+id)
 			n.provision()
-			s.Exec("postgres", "GRANT "+n.owner()+" TO "+access.User+" WITH INHERIT FALSE, SET TRUE")
-			naive := pgcopy.Login{Side: pgcopy.Side{Database: n.database(), Owner: owner(n), Login: access.User}, Password: access.Password}
+			s.Exec("postgres", "GRANT "+n.owner()+" TO "+d.access.User+" WITH INHERIT FALSE, SET TRUE")
+			side := pgcopy.Side{Database: n.database(), Owner: owner(n), Login: d.access.User}
+			naive := pgcopy.Login{Side: side, Password: d.access.Password}
 			before := authority()
-			_ = programs(t, s).Restore(t.Context(), access, naive, bytes.NewReader(saved.Bytes()))
+			_ = programs(t, s).Restore(t.Context(), d.access, naive, bytes.NewReader(saved.Bytes()))
 			if cmp.Equal(before, authority()) {
 				t.Errorf("%s: the attack did nothing: it proves nothing", name)
 			}

@@ -1,87 +1,76 @@
 package postgres_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longshore/longshore/internal/base/operation"
-	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
-	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
-// full has a binding fill the table of locks: a session of it that holds so many that nobody else gets in.
-func (r *raid) full(h held) (pid uint32, goesOn func() bool) {
-	r.t.Helper()
-	c := r.session(h)
-	exec(r.t, c, "BEGIN")
+// full has a new binding fill the table of locks: a session of it that holds so many that nobody else gets in.
+func (d *desk) full(id string) *pgx.Conn {
+	d.t.Helper()
+	c := d.as(id)
+	exec(d.t, c, "BEGIN")
 	for n := 0; ; n++ {
-		exec(r.t, c, "SAVEPOINT s")
-		if _, err := c.Exec(r.t.Context(), "SELECT pg_advisory_xact_lock($1 * 100 + i) FROM generate_series(1, 100) i", n); err != nil {
+		exec(d.t, c, "SAVEPOINT s")
+		if _, err := c.Exec(d.t.Context(), "SELECT pg_advisory_xact_lock($1 * 100 + i) FROM generate_series(1, 100) i", n); err != nil {
 			if !strings.Contains(err.Error(), "53200") || n == 0 {
-				r.t.Fatal(err)
+				d.t.Fatal(err)
 			}
-			exec(r.t, c, "ROLLBACK TO s")
+			exec(d.t, c, "ROLLBACK TO s")
 			break
 		}
 	}
 	for n := 0; ; n++ { // those that are left, one by one
-		exec(r.t, c, "SAVEPOINT s")
-		if _, err := c.Exec(r.t.Context(), "SELECT pg_advisory_xact_lock(-$1::bigint - 1)", n); err != nil {
+		exec(d.t, c, "SAVEPOINT s")
+		if _, err := c.Exec(d.t.Context(), "SELECT pg_advisory_xact_lock(-$1::bigint - 1)", n); err != nil {
 			break
 		}
 	}
-	exec(r.t, c, "ROLLBACK TO s")
-	return c.PgConn().PID(), func() bool { _, err := c.Exec(r.t.Context(), "SELECT 1"); return err == nil }
+	exec(d.t, c, "ROLLBACK TO s")
+	return c
 }
 
 // A binding that has taken all locks of the server is unbound: a connection that was there
 // before ends its session, and then there are locks again.
 func TestABindingThatHoldsAllLocksIsUnbound(t *testing.T) {
-	t.Parallel()
-	for _, version := range pgtest.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := crowded(t, version)
-			access := s.Access()
-			r := &raid{server: s, access: access, broker: access.User}
-			r.desk = newDesk(t, access, func(o *postgres.Options) { o.Pool = 2 })
-			r.provision()
-			mine := r.take(r.desk, "mine", "")
-			pid, goesOn := r.full(mine)
-			_, err := r.p.Bind(t.Context(), r.binding("another", ""))
-			trouble, is := errors.AsType[*target.Trouble](err)
-			if !is || !strings.Contains(trouble.Message, "max_locks_per_transaction") ||
-				!strings.Contains(trouble.Message, fmt.Sprintf("process %d has", pid)) {
-				t.Fatalf("a bind meanwhile: %v", err)
-			}
-			r.within(20*time.Second, r.unbinding("mine", operation.Unbind))
-			if goesOn() {
-				t.Error("its session goes on")
-			}
-			r.bind("another", "")
-		})
-	}
+	pgtest.Each(t, crowded, func(t *testing.T, s *pgtest.Server) {
+		d := ready(t, s.Access(), pool(2))
+		c := d.full("mine")
+		_, err := d.p.Bind(t.Context(), d.binding("another", ""))
+		trouble, is := errors.AsType[*target.Trouble](err)
+		if !is {
+			t.Fatalf("a bind meanwhile: %v", err)
+		}
+		expect.Says(t, "a bind meanwhile", trouble.Message, "max_locks_per_transaction", fmt.Sprintf("process %d has", c.PgConn().PID()))
+		d.unbound("mine", operation.Unbind)
+		ended(t, "the unbind", c)
+		d.bind("another", "")
+	})
 }
 
 // Where no connection is kept, as in a function, the trouble names the cause.
 func TestTheTroubleWithLocksNamesItsCause(t *testing.T) {
 	t.Parallel()
-	r := newRaid(t, crowded(t, "17"))
-	r.full(r.take(r.desk, "mine", ""))
-	for verb, step := range map[string]func(context.Context) (provider.Status, error){
-		"Unbind":      r.unbinding("mine", operation.Unbind),
-		"Deprovision": func(ctx context.Context) (provider.Status, error) { return r.p.Deprovision(ctx, r.in) },
+	d := ready(t, crowded(t, "17").Access())
+	d.full("mine")
+	for verb, step := range map[string]providertest.Step{
+		"Unbind": d.unbinding("mine", operation.Unbind), "Deprovision": calling(d.p.Deprovision, &d.in),
 	} {
 		_, err := step(t.Context())
 		trouble, is := errors.AsType[*target.Trouble](err)
-		if !is || !strings.Contains(trouble.Message, "max_locks_per_transaction") || !strings.Contains(trouble.Message, "pg_locks") {
-			t.Errorf("%s: %v", verb, err)
+		if !is {
+			t.Fatalf("%s: %v", verb, err)
 		}
+		expect.Says(t, verb, trouble.Message, "max_locks_per_transaction", "pg_locks")
 	}
 }
