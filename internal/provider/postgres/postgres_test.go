@@ -305,20 +305,6 @@ func everyVersion(t *testing.T, test func(t *testing.T, s *pgtest.Server)) {
 	pgtest.Each(t, pgtest.Start, test)
 }
 
-// A whole life, on every version.
-func TestLife(t *testing.T) {
-	everyAlone(t, func(t *testing.T, d *raid) {
-		c := d.as("b1")
-		exec(t, c, "CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
-		exec(t, d.reads("b2"), "SELECT * FROM t")
-		d.unbind("b1")
-		ended(t, "its unbind", c)
-		d.unbind("b2")
-		d.deprovision()
-		d.holdsNothing()
-	})
-}
-
 // Facts tell what is in use of a tenant's own database, whatever a tenant makes up.
 func TestFactsAreOfOneInstance(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {

@@ -18,7 +18,7 @@ import (
 )
 
 // Bindings of an instance work on the same things, see no other instance, and one
-// that only reads reads all, also what is made later, and in schemas to come.
+// that only reads reads all, also what is made later, and in schemas to come. In the end nothing is left.
 func TestRoles(t *testing.T) {
 	everyAlone(t, func(t *testing.T, d *raid) {
 		a := d.as("a")
@@ -34,8 +34,13 @@ func TestRoles(t *testing.T) {
 		exec(t, r, "SET default_transaction_read_only = off")
 		refused(t, r, "INSERT INTO before VALUES (2)", "DELETE FROM after", "CREATE TABLE t (n int)", "CREATE TEMP TABLE t (n int)",
 			"CREATE SCHEMA s", "SELECT nextval('own.one_n_seq')", "TRUNCATE before", "DROP TABLE before", "SET ROLE "+d.owner())
+		d.unbind("a")
+		ended(t, "its unbind", a)
 		d.unbind("r")
 		shut(t, "a login that only read survives its unbind", reading)
+		d.unbind("b")
+		d.deprovision()
+		d.holdsNothing()
 	})
 }
 
