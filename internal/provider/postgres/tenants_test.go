@@ -218,33 +218,6 @@ func TestDatabasesThatAreNotOurs(t *testing.T) {
 	}
 }
 
-// Passwords are in no statement, the broker's login belongs to no binding, and a
-// session in a tenant's database looks nothing up in the tenant's schemas.
-func TestHygiene(t *testing.T) {
-	t.Parallel()
-	s := pgtest.Start(t, "17")
-	d := ready(t, s.Access(), pool(2))
-	grant := d.bind("a", "")
-	a := login(t, grant)
-	// An operator that a comparison of names would pick up, and a function in the way.
-	exec(t, a, "CREATE FUNCTION public.caught(name, text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN "+
-		"EXECUTE 'CREATE TABLE public.ran_as_' || current_user || ' (n int)'; RETURN true; END $$",
-		"CREATE OPERATOR public.= (LEFTARG = name, RIGHTARG = text, FUNCTION = public.caught)",
-		"CREATE FUNCTION public.format(text, VARIADIC text[]) RETURNS text LANGUAGE sql AS $$ SELECT 'DROP TABLE x' $$",
-		"SET ROLE NONE", "CREATE TABLE public.mine (n int)")
-	d.bind("r", readOnly)
-	d.unbind("r", "a")
-	gives(t, d.as("b"), "how often a tenant's operator ran", 0, "SELECT count(*) FROM pg_class WHERE relname LIKE 'ran_as_%'")
-	expect.Never(t, "the server's log", s.Log(), grant.Credentials["password"].(string))
-	expect.Says(t, "the server's log", s.Log(), "SCRAM-SHA-256$4096")
-	super := s.Connect("postgres")
-	gives(t, super, "bindings' roles of which the broker's login is a member", "",
-		"SELECT coalesce(string_agg(m.roleid::regrole::text, ', '), '') FROM pg_auth_members m "+
-			"WHERE m.member = $1::regrole AND (m.inherit_option OR m.set_option) AND m.roleid::regrole::text LIKE 'lsb%'", d.access.User)
-	gives(t, super, "roles of which the broker's login inherits", 0, "SELECT count(*) FROM pg_auth_members m "+
-		"WHERE m.member = $1::regrole AND m.inherit_option AND m.roleid <> 'pg_signal_backend'::regrole", d.access.User)
-}
-
 // The credentials are exactly those that are promised, and each way of writing them leads in.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
