@@ -194,18 +194,3 @@ func TestTheLoginIsRenamed(t *testing.T) {
 	r.unbind("a", "reader")
 	r.deprovision()
 }
-
-// Readers of a retained instance that was given back read what they read before.
-func TestReadersOfWhatIsGivenBack(t *testing.T) {
-	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		d := retainDesk(t, s)
-		d.reads("reader")
-		d.unbind("reader", "b1")
-		o := d.undelete(d.retain(), "back", "op-back")
-		reader := o.reads("reader")
-		exec(t, reader, `SELECT * FROM t`)
-		exec(t, o.as("b"), `CREATE TABLE later ()`)
-		exec(t, reader, `SELECT * FROM later`)
-		o.unbind("reader", "b")
-	})
-}

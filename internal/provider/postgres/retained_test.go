@@ -147,21 +147,29 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	})
 }
 
-// A retained database becomes another instance, with all of its content, also twice. Its former users do not get in.
+// A retained database becomes another instance, with all of its content, also twice. Its former users do not get in;
+// new readers read what was there, and what is made later.
 func TestRetainedDatabasesAreGivenBack(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)
 		d.unbind("b1")
 		left, reads := d.bind("left", ""), d.bind("reads", readOnly)
+		read := func(d *desk, later string) {
+			t.Helper()
+			own, reader := d.as("own"), d.reads("reader")
+			gives(t, own, "its limit of connections", -1, limitOf, d.database())
+			exec(t, own, "CREATE TABLE "+later+" ()")
+			exec(t, reader, "SELECT * FROM t", "SELECT * FROM "+later)
+			d.unbind("reader", "own")
+		}
 		again := d.undelete(d.retain(), "new", "op-3")
 		shut(t, "given back, it opens to a binding of the deleted instance", left, reads)
-		gives(t, again.as("own"), "its limit of connections", -1, limitOf, again.database())
-		again.unbind("own")
+		read(again, "later")
 		again = again.undelete(again.retain(), "newer", "op-4")
 		shut(t, "given back once more, it opens to a binding of the deleted instance", left, reads)
 		holds(t, again.bind("b2", ""), 1)
-		exec(t, again.reads("b3"), "SELECT * FROM t")
-		again.unbind("b2", "b3")
+		read(again, "latest")
+		again.unbind("b2")
 		holds(t, again.bind("b4", ""), 2)
 		d.unbind("left", "reads")
 		if _, f := d.drive(calling(d.p.Deprovision, &d.in)); f == nil {
