@@ -233,24 +233,6 @@ func TestRestored(t *testing.T) {
 	login(t, kept)
 }
 
-// A login that only reads, and that is released or made while its instance is in
-// quarantine, opens nothing before the instance is released too.
-func TestReadersStayOutOfAnInstanceInQuarantine(t *testing.T) {
-	everyAlone(t, func(t *testing.T, d *raid) {
-		old := d.bind("old", readOnly)
-		instance, itsLogin := d.holding(), d.holding()
-		itsLogin.Tags = provider.BindingTagsOf(d.binding("old", ""))
-		d.put(d.p.Quarantine, itsLogin)
-		d.put(d.p.Quarantine, instance)
-		d.put(d.p.Release, itsLogin)
-		made := d.bind("new", readOnly)
-		shut(t, "one that was released, or made, opens an instance in quarantine", old, made)
-		d.put(d.p.Release, instance)
-		login(t, old)
-		login(t, made)
-	})
-}
-
 // A session of a binding that was left delays no deletion of its instance.
 func TestSessionsThatWereLeftDelayNoDeletion(t *testing.T) {
 	everyAlone(t, func(t *testing.T, d *raid) {

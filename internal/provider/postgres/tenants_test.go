@@ -123,7 +123,8 @@ func TestStrays(t *testing.T) {
 }
 
 // Quarantine of an instance keeps all its logins out, those that only read too, and
-// ends their sessions; release lets the same ones in.
+// ends their sessions; release lets the same ones in. One that only reads, and that is
+// released or made meanwhile, opens nothing before the instance is released too.
 func TestQuarantineOfAnInstance(t *testing.T) {
 	everyAlone(t, func(t *testing.T, d *raid) {
 		a, reader := d.bind("a", ""), d.bind("r", readOnly)
@@ -140,6 +141,16 @@ func TestQuarantineOfAnInstance(t *testing.T) {
 		}
 		login(t, a)
 		login(t, reader)
+		instance, itsLogin := d.holding(), d.holding()
+		itsLogin.Tags = provider.BindingTagsOf(d.binding("r", ""))
+		d.put(d.p.Quarantine, itsLogin)
+		d.put(d.p.Quarantine, instance)
+		d.put(d.p.Release, itsLogin)
+		made := d.bind("new", readOnly)
+		shut(t, "one that was released, or made, opens an instance in quarantine", reader, made)
+		d.put(d.p.Release, instance)
+		login(t, reader)
+		login(t, made)
 	})
 }
 
