@@ -44,33 +44,6 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// After an unbind, all things of the binding are the owner's, and no trick of the binding keeps it in.
-func TestUnbindEndsAll(t *testing.T) {
-	everyAlone(t, func(t *testing.T, d *raid) {
-		grant := d.bind("a", "")
-		a, other := login(t, grant), d.as("other")
-		exec(t, a, "SET ROLE NONE", "CREATE SCHEMA mine", "CREATE TABLE mine.t (n int)", "INSERT INTO mine.t VALUES (7)",
-			"CREATE FUNCTION mine.f() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'", "CREATE VIEW mine.v AS SELECT * FROM mine.t",
-			"ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC", "ALTER USER CURRENT_USER PASSWORD 'mine'",
-			"ALTER USER CURRENT_USER SET work_mem = '8MB'", "SELECT lo_create(0)")
-		exec(t, other, "CREATE TABLE granted (n int)", "GRANT ALL ON granted TO "+user(grant)+" WITH GRANT OPTION")
-		// Open and prepared transactions hold locks on the role itself.
-		exec(t, a, "BEGIN", "ALTER USER CURRENT_USER PASSWORD 'prepared'", "CREATE TABLE mine.p (n int)", "PREPARE TRANSACTION 'one'")
-		exec(t, other, "BEGIN", "CREATE TABLE q (n int)", "GRANT SELECT ON q TO "+user(grant), "PREPARE TRANSACTION 'two'")
-		exec(t, other, "BEGIN", "CREATE TABLE innocent (n int)", "PREPARE TRANSACTION 'three'")
-		d.unbind("a")
-		ended(t, "the unbind", a)
-		super := d.server.Connect("postgres")
-		gives(t, super, "logins of the binding", 0, "SELECT count(*) FROM pg_roles WHERE rolname = $1", user(grant))
-		gives(t, super, "prepared transactions: the innocent one alone", "three",
-			"SELECT string_agg(gid, ' ') FROM pg_prepared_xacts WHERE database = $1", d.database())
-		gives(t, other, "the owner reads of what the binding left", 7, "SELECT n FROM mine.v")
-		exec(t, other, "ALTER TABLE mine.t ADD m int", "DROP SCHEMA mine CASCADE")
-		d.unbind("other")
-		d.deprovision()
-	})
-}
-
 // At the limit of connections a tenant cannot block its own unbind; the limit stands
 // again afterwards, also if the step dies in between.
 func TestUnbindAtTheLimit(t *testing.T) {
