@@ -232,13 +232,3 @@ func TestRestored(t *testing.T) {
 	shut(t, "a login that was locked opens", removed)
 	login(t, kept)
 }
-
-// A session of a binding that was left delays no deletion of its instance.
-func TestSessionsThatWereLeftDelayNoDeletion(t *testing.T) {
-	everyAlone(t, func(t *testing.T, d *raid) {
-		c := d.as("left")
-		d.within(20*time.Second, 20*time.Second, calling(d.p.Deprovision, &d.in))
-		ended(t, "the deletion", c)
-		d.unbind("left")
-	})
-}
