@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -66,10 +67,17 @@ func (q *queue) leave(s *set) bool {
 	return true
 }
 
-// group takes the sets to be written now out of the queue; none if no set waits.
+// group takes the sets to be written now out of the queue; none if no set waits. First it lets everything else run
+// as long as more sets arrive: a large group costs the processors little more than a small one.
 func (q *queue) group() []*set {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for seen := 0; seen < len(q.sets) && len(q.sets) < groupSets; {
+		seen = len(q.sets)
+		q.mu.Unlock()
+		runtime.Gosched()
+		q.mu.Lock()
+	}
 	n, bytes := 0, 0
 	for n < len(q.sets) && n < groupSets && (n == 0 || bytes+q.sets[n].bytes() <= groupBytes) {
 		bytes += q.sets[n].bytes()
