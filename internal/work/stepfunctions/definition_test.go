@@ -209,7 +209,12 @@ func TestWhatIsThrown(t *testing.T) {
 	}
 	step := map[string]any{"token.$": "$.token", "attempt.$": "$.attempt"}
 	expect.Same(t, "the input of a step", step, m.States[m.StartAt].Parameters)
+	expect.Same(t, "where Pending is put", new("$.thrown"), m.States[m.StartAt].Catch[0].ResultPath)
+	step["thrown.$"] = "States.StringToJson($.thrown.Cause)"
+	expect.Same(t, "the same input, with what was thrown", step, m.States[stepfunctions.StatePending].Parameters)
 	expect.Same(t, "what a Wait waits for", "$.thrown.errorMessage", m.States[stepfunctions.StateWait].TimestampPath)
+	until := stepfunctions.Pending{Until: walked.Add(10 * time.Second)}
+	expect.Same(t, "the time that is thrown", "2030-01-02T03:04:15Z", until.Error())
 }
 
 // walked is when a step is made.
