@@ -485,6 +485,9 @@ func TestARestoredTable(t *testing.T) {
 			if got := strings.Contains(c.Halted, "earlier time"); got != tc.halts || (len(s.started) == 0) != tc.halts {
 				t.Fatalf("%s: halted %q, started %v", tc.reason, c.Halted, s.started)
 			}
+			if tc.whole && (len(c.Quarantined) != 1 || c.Halted != "") {
+				t.Errorf("%s: %+v", tc.reason, c)
+			}
 			if !tc.halts {
 				return
 			}
