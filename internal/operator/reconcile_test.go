@@ -241,7 +241,8 @@ func TestReconcile(t *testing.T) {
 	s, _ := restored(t, "one")
 	none := operator.Scope{Provider: "demo", Target: "west", Meant: true}
 	isRefused(t, "a target that is none", expect.Err(s.console.Reconcile(t.Context(), none)))
-	expect.Same(t, "servers of the provider", 1, len(expect.Get(s.console.Reconcile(t.Context(), operator.Scope{Provider: "demo"}))(t)))
+	demo := operator.Scope{Provider: "demo", Meant: true}
+	expect.Same(t, "servers of the provider", 1, len(expect.Get(s.console.Reconcile(t.Context(), demo))(t)))
 }
 
 // Wherever a run ends, no operation goes on before each login that no binding owns is locked, and the next run comes to the end.
