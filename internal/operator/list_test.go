@@ -333,10 +333,11 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 	of("korifi", 1)
 	of("p", 1)
 	of("sap", 0)
-	_, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: "nobody"})
+	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: "nobody"})
 	isRefused(t, "one that is not known", err, `"nobody": the known ones are korifi, sap`)
+	expect.Same(t, "rows of one that is not known", 0, len(rows))
 	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("access denied") }
-	rows := s.rows(s.console.List, operator.Query{What: operator.Instances, Platform: "p"})
+	rows = s.rows(s.console.List, operator.Query{What: operator.Instances, Platform: "p"})
 	expect.Same(t, "rows without the right to read the platforms", 1, len(rows))
 }
 
