@@ -26,7 +26,7 @@ func TestUndelete(t *testing.T) {
 		q.Parameters = []byte(parameters)
 		return expect.Err(s.broker.Provision(t.Context(), q))
 	}
-	expect.OK(t, errors.Join(order("i", `{}`), s.delete("i", "")))
+	expect.OK(t, errors.Join(order("i", `{}`), expect.Err(s.broker.Delete(t.Context(), s.removal("i", "", "retained")))))
 	for _, unknown := range []operator.Undeletion{{}, {ID: "x"}, {ID: "i", Platform: "other"}} {
 		isRefused(t, fmt.Sprintf("%+v", unknown), expect.Err(s.console.Undelete(t.Context(), unknown)))
 	}
@@ -81,7 +81,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 func TestRebuildOfWhatIsRetained(t *testing.T) {
 	before := newSite(t)
 	before.provision("i", "retained")
-	expect.OK(t, before.delete("i", ""))
+	expect.Get(before.broker.Delete(t.Context(), before.removal("i", "", "retained")))(t)
 	was := before.rows(before.console.Retained, operator.Query{})
 	if len(was) != 1 {
 		t.Fatal(was)
