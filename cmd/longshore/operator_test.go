@@ -177,7 +177,8 @@ func TestOperatorsSee(t *testing.T) {
 		has(t, b.operate(0, "whose", name), "instance      ready-1")
 		has(t, b.operate(1, "whose", "lsdnobodys"), `nothing of this broker is called "lsdnobodys"`)
 		var rows []map[string]any
-		if err := json.Unmarshal([]byte(b.operate(0, "instances", "-o", "json")), &rows); err != nil || len(rows) != 2 {
+		if err := json.Unmarshal([]byte(b.operate(0, "instances", "-o", "json")), &rows); err != nil || len(rows) != 2 ||
+			rows[0]["platform_id"] != "default" {
 			t.Errorf("%v %v", rows, err)
 		}
 	}
