@@ -593,6 +593,7 @@ func TestCallsNameStacksByID(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 	}))
 	for v := range begun {
+		sent = nil
 		if err := a.send(t.Context(), order{verb: v, id: id, name: name, token: "t"}); err == nil {
 			t.Errorf("%s: a refusal is no error", v)
 		}
