@@ -449,7 +449,7 @@ func TestFormerKeepsItsRule(t *testing.T) {
 		}
 	}
 	orphan := b.then(former, operation.Deprovision)
-	orphan.Snapshot, orphan.State = nil, provider.State{}
+	orphan.Snapshot, orphan.Former, orphan.State = nil, nil, provider.State{} // its record is lost
 	if _, f := b.drive(&orphan); f != nil || !strings.HasPrefix(b.changes(), "retain delete") {
 		t.Errorf("failure %v after %s", f, b.changes())
 	}
