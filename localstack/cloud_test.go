@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -117,7 +116,13 @@ func (c *cloud) with(t *testing.T, function string, timeout time.Duration, chang
 		seconds = aws.Int32(int32(timeout / time.Second))
 	}
 	apply(t.Context(), variables, seconds)
-	undo = sync.OnceFunc(func() { apply(context.WithoutCancel(t.Context()), was.Environment.Variables, was.Timeout) })
+	undone := false // sync.OnceFunc would panic where apply ends the test
+	undo = func() {
+		if !undone {
+			undone = true
+			apply(context.WithoutCancel(t.Context()), was.Environment.Variables, was.Timeout)
+		}
+	}
 	t.Cleanup(undo)
 	return undo
 }
