@@ -130,8 +130,12 @@ func (h *history) offers(offering, plan string, want bool) {
 // plan gives the ids of an offered plan; they are empty if it is not.
 func (h *history) plan(offering, plan string) (service, id string) {
 	h.Helper()
+	w := answer(h.T, h.open, "GET", "catalog", "")
+	if w.Code != 200 {
+		h.Fatalf("the catalog is answered %d %s:\n%s", w.Code, w.Body, h.log)
+	}
 	var all struct{ Services []catalog.Offering }
-	expect.OK(h, json.Unmarshal(answer(h.T, h.open, "GET", "catalog", "").Body.Bytes(), &all))
+	expect.OK(h, json.Unmarshal(w.Body.Bytes(), &all))
 	for _, s := range all.Services {
 		for _, p := range s.Plans {
 			if s.Name == offering && p.Name == plan {
