@@ -61,7 +61,9 @@ func TestPostgresByURL(t *testing.T) {
 	lets := func(when, want string) *pgx.Conn {
 		t.Helper()
 		conn, code := pgtest.Login(t, uri)
-		expect.Same(t, when+" the login ends with", want, code)
+		if expect.Same(t, when+" the login ends with", want, code); conn == nil && want == "" {
+			t.FailNow() // there is nothing to run statements on
+		}
 		return conn
 	}
 	expect.Get(lets("after the bind", "").Exec(t.Context(), "CREATE TABLE t (n int); INSERT INTO t VALUES (1)"))(t)
