@@ -674,7 +674,8 @@ func TestEmptyMembersAreAbsent(t *testing.T) {
 			w := ask(t, b, tc.method, tc.target, tc.body)
 			expect.Same(t, tc.reason+": status of "+w.Body.String(), tc.status, w.Code)
 			if tc.asked != nil {
-				q, _ := b.asked.(broker.BindRequest)
+				q, ok := b.asked.(broker.BindRequest)
+				expect.Same(t, tc.reason+": a binding is asked for", true, ok)
 				expect.Same(t, tc.reason, *tc.asked, bound{q.AppGUID, q.Route}, cmp.AllowUnexported(bound{}))
 			}
 		})
@@ -766,7 +767,8 @@ func TestOriginatingIdentity(t *testing.T) {
 			w := ask(t, b, "PUT", instance, provisionBody,
 				"X-Broker-API-Originating-Identity", "cloudfoundry "+base64.StdEncoding.EncodeToString([]byte(tc.json)))
 			expect.Same(t, tc.reason+": status of "+w.Body.String(), http.StatusCreated, w.Code)
-			q, _ := b.asked.(broker.ProvisionRequest)
+			q, ok := b.asked.(broker.ProvisionRequest)
+			expect.Same(t, tc.reason+": an instance is asked for", true, ok)
 			expect.Same(t, tc.reason+": kept", tc.want, string(q.Identity))
 		})
 	}
