@@ -692,7 +692,9 @@ func TestNothingSecretIsLogged(t *testing.T) {
 		`"},"parameters":{"password":"` + canary + `"}}`
 	fine := creating()
 	fine.grant.Credentials = map[string]any{"password": canary}
-	for _, b := range []*stub{fine, {err: errors.New("store is down")}} {
+	broken := creating()
+	broken.grant.Credentials = map[string]any{"password": canary, "bad": func() {}} // JSON cannot hold it
+	for _, b := range []*stub{fine, broken, {err: errors.New("store is down")}} {
 		s := newServer(t, b, &log)
 		for _, path := range []string{instance, binding, "/v2/nope/" + canary} {
 			for _, method := range []string{"PUT", "PATCH", "GET", "DELETE"} {
