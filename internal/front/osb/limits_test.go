@@ -137,7 +137,7 @@ func TestAPlatformThatAsksTooMuch(t *testing.T) {
 	}
 	b.asked = nil
 	r := request("PUT", instance+"?accepts_incomplete=true", "")
-	r.Body = io.NopCloser(unread{t})
+	r.Body, r.ContentLength = io.NopCloser(unread{t}), -1
 	w := httptest.NewRecorder()
 	now = now.Add(100 * time.Millisecond)
 	s.ServeHTTP(w, r)
