@@ -182,7 +182,7 @@ func finishDoesNotWaitForEver(t *testing.T, factory Factory) {
 	e := factory(t, s.step, func(time.Duration) {})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	expect.OK(t, e.Finish(ctx, ref(t, 1)), "the time was up")
+	expect.Fails(t, "finishing, when the time was up", nil, e.Finish(ctx, ref(t, 1)))
 	close(s.hold)
 	await(t, "the work to go on", s.ended)
 }
