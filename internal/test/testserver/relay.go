@@ -16,7 +16,7 @@ func Relay(l net.Listener, address string, sent func(server io.Writer) io.Writer
 		to, err := net.Dial("tcp", address)
 		if err != nil {
 			_ = from.Close()
-			return
+			continue
 		}
 		go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
 		go func() { _, _ = io.Copy(sent(to), from); _ = to.Close() }()
