@@ -109,7 +109,7 @@ func TestNoVPCUnlessAProviderNeedsOne(t *testing.T) {
 		for id := range made.Resources {
 			expect.Never(t, name, id, "Calls")
 		}
-		expect.Same(t, name+": the outputs tell of a function", []any{nil, nil},
+		expect.Same(t, name+": the outputs that tell of a function", []any{nil, nil},
 			[]any{made.Outputs[outputs.Calls].Value, made.Outputs[outputs.InVPC].Value})
 	}
 }

@@ -108,8 +108,8 @@ func nothingIsTold(ctx context.Context) (logged []string, _ error) {
 	w := &watch{known: maps.Clone(secrets.known), looked: map[string]int{}}
 	secrets.Unlock()
 	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), theStack)
-	made, err2 := resourcesOf(ctx, cfg, theStack)
-	if err = errors.Join(err, err2); err != nil {
+	made, failed := resourcesOf(ctx, cfg, theStack)
+	if err = errors.Join(err, failed); err != nil {
 		return nil, err
 	}
 	err = errors.Join(

@@ -209,7 +209,7 @@ func judges(t *testing.T, c *catalog.Catalog, verb catalog.Verb, service, plan s
 }
 
 // offeringOf is the one offering of a provider, and the ids of its plans by their names. Bindings of all can be rotated, and
-// nothing has to be done at once.
+// all operations may be asynchronous.
 func offeringOf(t *testing.T, provider string) (c *catalog.Catalog, o catalog.Offering, ids map[string]string) {
 	t.Helper()
 	c = shipped(t, provider)

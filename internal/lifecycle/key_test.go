@@ -28,7 +28,7 @@ func TestKeys(t *testing.T) {
 	if former := bindingKey.Former("x"); former.Current() != bindingKey || former.InstanceKey() != instanceKey {
 		t.Errorf("what has the id of a former life now is %+v, of the instance %+v", former.Current(), former.InstanceKey())
 	}
-	holds(t, bindingKey.IsBinding() && !instanceKey.IsBinding(), "a binding is taken for an instance, or the other way")
+	holds(t, bindingKey.IsBinding() && !instanceKey.IsBinding(), "a binding is taken for an instance, or the other way round")
 }
 
 func TestTokens(t *testing.T) {

@@ -18,7 +18,7 @@ type deed struct {
 	do     func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error)
 	change func(*lifecycle.Record)
 	minute int
-	begins bool // an operation, that replaces another one
+	begins bool // an operation begins, which replaces another one
 }
 
 // testStory tells a story: after each deed the whole record is as before, except for what the deed

@@ -303,7 +303,7 @@ func TestABrokerThatProvisionsNothing(t *testing.T) {
 	if len(result.Left)+len(result.Unsure) > 0 || result.Conforms() {
 		t.Errorf("conforms %v; left behind: %v, %v", result.Conforms(), result.Left, result.Unsure)
 	}
-	// Also where no broker says why: cases are blocked, and not passed over.
+	// Where the broker does not say why, too: cases are blocked, and not passed over.
 	broker.stands = func(w http.ResponseWriter, r *http.Request) bool {
 		return r.Method == http.MethodPut && answer(w, http.StatusServiceUnavailable, "{}")
 	}

@@ -71,8 +71,8 @@ type refusal struct {
 
 func wrong(reason, text string, want ...found) refusal { return refusal{reason, text, want} }
 
-// line is sound with another line, with members of the offering from line 6 on, and small and large with such of its plans
-// from lines 11 and 14 on.
+// These are sound with another line n; with members of the offering from line 6 on; with members of its plan small from line
+// 11 on, and of its plan large from line 14 on.
 func line(n int, text string) string { return spoil(map[int]string{n: text}) }
 func with(members string) string     { return line(5, "bindable: true\n"+members) }
 func small(members string) string    { return line(10, "  description: d\n  "+members) }

@@ -32,7 +32,8 @@ func (t *trial) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &[]any{&t.about, &t.value, &t.valid})
 }
 
-// The required tests of the community's own suite. What refers to elsewhere, or beside an $id, is refused: no plan may.
+// The required tests of the community's own suite. A schema that refers to another
+// document, or to what stands beside an $id, is refused: no plan may have one.
 func TestSuite(t *testing.T) {
 	file := expect.Get(os.Open("testdata/suite.jsonl.gz"))(t)
 	defer file.Close()

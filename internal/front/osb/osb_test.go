@@ -129,7 +129,8 @@ func ask(t testing.TB, b osb.Broker, method, target, body string, headers ...str
 	return send(t, newServer(t, b, io.Discard), method, target, body, headers...)
 }
 
-// send sends a request with good credentials; headers are name, value pairs for the defaults, and an empty value removes one.
+// send sends a request with good credentials; headers are name, value pairs that replace the defaults; an empty value removes
+// one.
 func send(t testing.TB, s http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := request(method, target, body)

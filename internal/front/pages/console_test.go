@@ -41,7 +41,7 @@ func (d *desk) record(k lifecycle.Key) lifecycle.Record {
 	return expect.Get(d.records.Record(d.Context(), k, d.now))(d)
 }
 
-// commit records much.
+// commit makes many changes, in commits of 50.
 func (d *desk) commit(changes []ledger.Change) {
 	d.Helper()
 	for part := range slices.Chunk(changes, 50) {

@@ -5,6 +5,7 @@ package testserver
 import (
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 )
 
@@ -18,7 +19,10 @@ exec 3<&-
 exec "$0" "$@"`
 
 // lifeline is never closed but by the end of this process.
-var lifeline []*os.File
+var lifeline struct {
+	sync.Mutex // tests start servers side by side
+	kept       []*os.File
+}
 
 // Launch starts the program in the folder that TMPDIR of its environment names, with
 // no other environment, and with its output in a file. The channel is closed when it
@@ -33,7 +37,9 @@ func Launch(path, dir, logPath string, env []string, args ...string) (exited <-c
 	if err != nil {
 		return nil, err
 	}
-	lifeline = append(lifeline, kept)
+	lifeline.Lock()
+	lifeline.kept = append(lifeline.kept, kept)
+	lifeline.Unlock()
 	c := exec.Command("/bin/sh", append([]string{"-c", guarded, path}, args...)...)
 	c.Dir, c.Env, c.Stdout, c.Stderr = dir, env, log, log
 	c.ExtraFiles = []*os.File{held} // the first is number 3

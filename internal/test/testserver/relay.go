@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Relay answers on a listener as the server at an address does, until the listener is closed. It writes what a client sends
-// to sent, which is given the way to the server.
+// Relay answers on a listener as the server at an address does, until the listener is closed. Bytes
+// of a client go to the writer that sent makes of the connection to the server.
 func Relay(l net.Listener, address string, sent func(server io.Writer) io.Writer) {
 	for {
 		from, err := l.Accept()

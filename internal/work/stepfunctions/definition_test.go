@@ -184,8 +184,7 @@ func (s state) meets(errs []string) (calls int, next string) {
 	return len(errs) + 1, s.Next
 }
 
-// The machine answers each error that a step throws. Its rounds, with the input of each step and the
-// time until which it waits, are made on an emulator: TestEngine, TestExecutions.
+// The machine answers each error that a step throws. TestEngine and TestExecutions walk its rounds on an emulator.
 func TestWhatIsThrown(t *testing.T) {
 	const busy = "Lambda.TooManyRequestsException"
 	m, pending := newMachine(t), reflect.TypeFor[stepfunctions.Pending]().Name()

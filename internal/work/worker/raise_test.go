@@ -334,7 +334,7 @@ func (s *site) provisions(k *testkit.Kit, id string) (trouble string) {
 	return trouble
 }
 
-// makes is provisions that comes to its end.
+// makes provisions an instance, and ends the test if that fails.
 func (s *site) makes(k *testkit.Kit, id string) {
 	s.Helper()
 	if why := s.provisions(k, id); why != "" {
