@@ -25,8 +25,10 @@ func TestLabels(t *testing.T) {
 		if strings.ContainsAny(text, "'\x00\x7f") || strings.ContainsFunc(text, func(r rune) bool { return r > '~' || r < ' ' }) {
 			t.Errorf("%q is not plain", text)
 		}
-		got, _ := hosted.ParseLabel(text)
-		expect.Same(t, text, l, got)
+		got, ok := hosted.ParseLabel(text)
+		if expect.Same(t, text, l, got); !ok {
+			t.Errorf("%q is no label", text)
+		}
 	}
 	for _, text := range []string{"", "a comment", "longshore:", "longshore:{}", `longshore:{"platform":"p"}`, `{"platform":"p"}`} {
 		if l, ok := hosted.ParseLabel(text); ok {
