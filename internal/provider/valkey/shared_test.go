@@ -145,8 +145,8 @@ func TestFactsAreOfOneInstance(t *testing.T) {
 	for _, name := range []string{"user=" + one.user, "x\tuser=" + one.user} {
 		_, _ = stranger.Do("CLIENT", "SETNAME", name) // refused, or counted for nobody
 	}
-	expect.Same(t, "sessions of its two bindings", new(int64(2)), facts(mine).Connections)
-	expect.Same(t, "sessions of its one binding", new(int64(1)), facts(theirs).Connections)
+	expect.Same(t, "sessions, where its binding has two", new(int64(2)), facts(mine).Connections)
+	expect.Same(t, "sessions, where its binding has one", new(int64(1)), facts(theirs).Connections)
 	root := w.server.Root(t)
 	expect.Get(root.Do("ACL", "SETUSER", w.server.Access().User, "-client|list"))(t)
 	expect.Same(t, "sessions that may not be counted", nil, facts(mine).Connections)
