@@ -153,30 +153,33 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 
 // The table above says what roles may do. This says what none may ever do, whatever is added to it.
 func TestRolesMayNeverDoThis(t *testing.T) {
-	for reason, never := range map[string]func(g grant) bool{
-		"what an action is must be said": func(g grant) bool { return strings.ContainsAny(g.action, "*?") },
-		"what it is done to must be said, and all names are known": func(g grant) bool {
+	for name, tc := range map[string]struct {
+		reason string
+		never  func(g grant) bool
+	}{
+		"AnyAction": {"what an action is must be said", func(g grant) bool { return strings.ContainsAny(g.action, "*?") }},
+		"Wildcards": {"what it is done to must be said, and all names are known", func(g grant) bool {
 			return !g.traces() && strings.ContainsAny(g.resource, "*?")
-		},
-		"nobody makes principals": func(g grant) bool { return g.service() == "iam" || g.service() == "sts" },
-		"who may use the key is not theirs to say": func(g grant) bool {
+		}},
+		"IAM": {"nobody makes principals", func(g grant) bool { return g.service() == "iam" || g.service() == "sts" }},
+		"KeyOwnership": {"who may use the key is not theirs to say", func(g grant) bool {
 			return g.service() == "kms" && (strings.Contains(g.action, "Grant") || strings.Contains(g.action, "Policy") ||
 				strings.Contains(g.action, "Delet"))
-		},
-		"the key is used for what is known to be ours, by nobody else's names": func(g grant) bool {
+		}},
+		"KeyForAnything": {"the key is used for what is known to be ours, by nobody else's names", func(g grant) bool {
 			return g.service() == "kms" && g.condition == ""
-		},
-		"nobody reads or changes the table as a whole": func(g grant) bool {
+		}},
+		"WholeTable": {"nobody reads or changes the table as a whole", func(g grant) bool {
 			return g.action == "dynamodb:Scan" || strings.HasSuffix(g.action, "Table") ||
 				strings.HasPrefix(g.action, "dynamodb:Partiql")
-		},
+		}},
 	} {
 		for variant, make := range variants {
 			made := must(t, make)
 			for _, role := range made.of("AWS::IAM::Role") {
 				for _, g := range grantsOf(t, made, role) {
-					if never(g) {
-						t.Errorf("%s: %s: role %q may do %s", variant, reason, role, g)
+					if tc.never(g) {
+						t.Errorf("%s, %s: %s: role %q may do %s", name, variant, tc.reason, role, g)
 					}
 				}
 			}
