@@ -112,6 +112,10 @@ func Reach(own aws.Config, scope plan.Scope, t plan.Target, policy *string) aws.
 
 // buckets returns a client of S3. For an emulator, it puts the name of a bucket into the path
 // instead of the host name.
+//
+// Hazard: once the bucket of templates is deleted, another account may take its name, and
+// CloudFormation would make what that account's template says, with an administrator's rights. So
+// each call names the owner.
 func (p Session) buckets() *s3.Client {
 	return s3.NewFromConfig(p.Config, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
 }
@@ -142,7 +146,7 @@ func markOf(scope plan.Scope, offerings []account.Offering) (Mark, error) {
 // command was not run for this location.
 func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found bool, err error) {
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
-	out, err := p.buckets().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	out, err := p.buckets().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, ExpectedBucketOwner: &p.Account, Key: &key})
 	if awserr.Is(err, awserr.Absent) {
 		return m, false, nil
 	}
@@ -251,7 +255,7 @@ func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 	}
 	raw, _ := json.Marshal(Mark{all}) // texts always encode
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
-	if _, err := p.buckets().PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key,
+	if _, err := p.buckets().PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, ExpectedBucketOwner: &p.Account, Key: &key,
 		Body: bytes.NewReader(raw)}); err != nil {
 		return fmt.Errorf("writing into the bucket %s what the account is prepared for: %w", bucket, err)
 	}

@@ -3,6 +3,9 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -135,6 +139,55 @@ func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 	}
 	did, err = at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, many)))
 	nothing(t, "again", did, err)
+}
+
+// answered is a session in an account whose calls a handler answers.
+func answered(t *testing.T, account string, h http.HandlerFunc) Session {
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return Session{Location: plan.Location{Partition: "aws", Account: account, Region: "eu-central-1"}, Config: aws.Config{
+		Region: "eu-central-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}}
+}
+
+// Neither a template nor the mark is written to a bucket that another account has taken, and no mark is read from it.
+func TestABucketOfAnotherAccountIsNotTrusted(t *testing.T) {
+	const scope = plan.Scope("longshore-abcdefgh")
+	kept := map[string]string{}
+	bucket := func(w http.ResponseWriter, r *http.Request) {
+		body, there := kept[r.URL.Path]
+		switch {
+		case r.Header.Get("X-Amz-Expected-Bucket-Owner") != "111111111111":
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>")
+		case r.Method == http.MethodPut:
+			raw, _ := io.ReadAll(r.Body)
+			kept[r.URL.Path] = string(raw)
+		case !there:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, "<Error><Code>NoSuchKey</Code></Error>")
+		default:
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	mark, long := Mark{map[string]string{"queues": "needs"}}, []byte(strings.Repeat(" ", mostInline+1))
+	write := func(at Session) error {
+		_, _, err := at.preparation("account", preparing(t, scope, nil)).source(t.Context(), long)
+		return err
+	}
+	ours, theirs := answered(t, "111111111111", bucket), answered(t, "222222222222", bucket)
+	expect.OK(t, write(ours))
+	expect.OK(t, ours.keepMark(t.Context(), scope, mark))
+	has, found, err := ours.Prepared(t.Context(), scope)
+	if diff := cmp.Diff(mark, has); !found || err != nil || diff != "" {
+		t.Errorf("our own mark: found %v, %v, -want +got:\n%s", found, err, diff)
+	}
+	_, _, read := theirs.Prepared(t.Context(), scope)
+	for what, err := range map[string]error{
+		"writing a template to": write(theirs), "reading the mark of": read, "marking": theirs.keepMark(t.Context(), scope, mark),
+	} {
+		expect.Same(t, what+" another account's bucket", awserr.Denied, awserr.Of(err))
+	}
+	expect.Same(t, "objects", 2, len(kept))
 }
 
 // A failed preparation names the resource and the reason, and leaves nothing in the way of another try, although names are

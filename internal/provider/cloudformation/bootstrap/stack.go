@@ -160,7 +160,7 @@ func (p preparation) source(ctx context.Context, body []byte) (inline, url *stri
 		return new(string(body)), nil, nil
 	}
 	key := "account/" + plan.Digest(body) + ".json"
-	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key,
+	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, ExpectedBucketOwner: &p.Account, Key: &key,
 		Body: bytes.NewReader(body)}); err != nil {
 		return nil, nil, fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
 	}
