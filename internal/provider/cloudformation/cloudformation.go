@@ -142,7 +142,12 @@ func (p *Provider) Refuses(ctx context.Context, in provider.Instance) error {
 	if err := s.see(ctx); err != nil {
 		return err
 	}
-	if s.now.stack == nil || !s.now.ours() || !usable(s.now.stack.status) || s.now.rule != plan.Refuse {
+	switch {
+	case s.now.stack == nil || !s.now.ours() || !usable(s.now.stack.status):
+		return nil
+	case s.now.stack.protected:
+		return s.fail(provider.Failure{Message: textProtected, InstanceUsable: new(true), Untouched: true})
+	case s.now.rule != plan.Refuse:
 		return nil
 	}
 	return s.full(ctx)

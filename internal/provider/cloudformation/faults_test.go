@@ -358,8 +358,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A stack that is protected is not asked to go for ever, and one that says so is not emptied, though its deletion was to
-// empty it.
+// A stack that is protected is not asked to go for ever. One that says so is not emptied, though its deletion was to empty
+// it, and is refused before a binding is removed.
 func TestProtected(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		b := newBench(t)
@@ -369,6 +369,10 @@ func TestProtected(t *testing.T) {
 			b.stack().items = 3
 		} else {
 			b.refusing(string(callDelete), validation("Stack [x] cannot be deleted while TerminationProtection is enabled"))
+		}
+		refused, is := errors.AsType[*provider.Failure](b.Refuses(t.Context(), in))
+		if is != told || told && (refused.Message != textProtected || !refused.Untouched || !*refused.InstanceUsable) {
+			t.Errorf("before a binding is removed, it is refused with %+v", refused)
 		}
 		if _, f := b.drive(&in); f == nil || !strings.Contains(f.Message, "protected") || !*f.InstanceUsable {
 			t.Errorf("failed with %+v", f)
