@@ -101,7 +101,11 @@ func (s *step) judge(ctx context.Context, err error) error {
 	end := func(text, remedy string) error {
 		s.p.Log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
 			"remedy", remedy, "error", err)
-		return s.fail(repeatable(text))
+		f := repeatable(text)
+		if s.now.stack != nil && s.now.stack.status == updateRollbackFailed {
+			f.InstanceUsable = new(false) // the rollback still hangs
+		}
+		return s.fail(f)
 	}
 	switch awserr.Of(err) {
 	case awserr.Quota:

@@ -396,12 +396,17 @@ func TestGoesOn(t *testing.T) {
 		"RollbackContinued": {operation.Update, callUpdate, true, updateRolledBack, "update continue", "update", "delete"},
 		"RollbackStuck": {operation.Update, callContinue, false, updateRollbackFailed, "update continue",
 			"continue update", "delete"},
+		"RollbackRefused": {operation.Update, callContinue, false, updateRollbackFailed, "update continue",
+			"continue update", "delete"},
 		"DeletionFails": {operation.Deprovision, callDelete, false, deleteFailed, "delete delete delete", "delete", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			in := b.noted(c.kind)
 			b.stack().failing, b.stack().failingUpdate = c.failing, c.failing == callContinue
+			if name == "RollbackRefused" { // by the call itself, and not by its events
+				b.refusing(string(callContinue), validation("Role x is invalid"))
+			}
 			_, f := b.drive(&in)
 			if f == nil || f.InstanceUsable == nil || *f.InstanceUsable != c.usable {
 				t.Fatalf("failed with %+v", f)
@@ -409,7 +414,7 @@ func TestGoesOn(t *testing.T) {
 			if got := b.stack().status; got != c.status || b.changes() != c.changes {
 				t.Errorf("the stack is %s, after %s", got, b.changes())
 			}
-			b.stack().failing, b.stack().failingUpdate = "", false
+			b.stack().failing, b.stack().failingUpdate, b.refuse = "", false, nil
 			next := b.then(in, c.kind)
 			next.Parameters = in.Parameters
 			if _, f := b.drive(&next); f != nil || b.changes() != c.again {
