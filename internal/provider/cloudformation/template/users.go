@@ -67,9 +67,25 @@ func (c *checker) property(name string, p parameter, s plan.Source) mapping {
 		text, given = *s.Value, true
 	}
 	if given && !p.secret && s.Context == "" && s.Target == "" {
-		property["default"] = typed(property["type"], text)
+		property["default"] = fallback(property, text)
 	}
 	return property
+}
+
+// fallback converts the text of a default into a value that the property's own schema takes.
+func fallback(property mapping, text string) any {
+	item, list := property["items"].(mapping)
+	if !list {
+		return typed(property["type"], text)
+	}
+	values := []any{}
+	if text == "" {
+		return values
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		values = append(values, typed(item["type"], strings.TrimSpace(one))) // as CloudFormation trims each
+	}
+	return values
 }
 
 // limits maps keywords of JSON Schema to the members of a template's parameter.
@@ -134,7 +150,7 @@ func whole(pattern string) string {
 	return "^" + pattern + "$"
 }
 
-// typed converts the text of a parameter into a JSON value of a type.
+// typed converts the text of a parameter, or of one item of a list, into a JSON value of a type.
 func typed(kind any, text string) any {
 	switch kind {
 	case "integer", "number":
@@ -143,8 +159,6 @@ func typed(kind any, text string) any {
 		}
 	case "boolean":
 		return text == "true"
-	case "array":
-		return strings.Split(text, ",")
 	}
 	return text
 }
