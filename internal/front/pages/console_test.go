@@ -249,6 +249,15 @@ func TestConsoleStaysSmall(t *testing.T) {
 	expect.Same(t, "operations on three pages", 60, len(seen))
 }
 
+// A failed creation that was set aside for the next one, and that the reaper has not come to yet, breaks no page.
+func TestWhatWasSetAsideBreaksNoPage(t *testing.T) {
+	d := newDesk(t)
+	d.put(lifecycle.Record{Key: own.Former("first"), State: lifecycle.CreateFailed, Incarnation: "first", Due: epoch})
+	d.signInTo(reads)
+	d.sees(d.console("overview"), http.StatusOK, ">Nothing needs you</span>")
+	d.sees(d.console("operations?show=failed"), http.StatusOK, "There is none.")
+}
+
 // The overview does not say that all is well while it has not looked at all.
 func TestTheOverviewSaysHowFarItLooked(t *testing.T) {
 	d := newDesk(t)

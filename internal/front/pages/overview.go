@@ -32,9 +32,10 @@ func stuck(r lifecycle.Record, now time.Time) bool {
 	return r.InProgress() && (r.Operation.Trouble != "" || r.Operation.Faults >= faultsOfStuck || r.Operation.Overdue(now))
 }
 
-// failedForGood reports whether a creation or a deletion has failed.
+// failedForGood reports whether a creation or a deletion has failed. A failed creation that was set
+// aside for the next one has no operation: the reaper removes it by itself.
 func failedForGood(r lifecycle.Record) bool {
-	return r.State == lifecycle.CreateFailed || r.State == lifecycle.DeleteFailed
+	return r.Operation != nil && (r.State == lifecycle.CreateFailed || r.State == lifecycle.DeleteFailed)
 }
 
 // why returns the reason why an operation is stuck or has failed.
