@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -191,9 +190,10 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	case registry.SignOnOf(a.Scope.Platform) != nil:
 		may, a.Scope.Acts, err = on.Permissions(ctx, person, a.Scope.Instance)
 	default:
-		// These cannot be given to another organization, as names can.
-		organization := cmp.Or(record.Attributes.OrganizationGUID, s.namesOf(ctx, record).Namespace)
-		may, a.Scope.Acts = registry.OIDC.Instances(person.Claims, registry.NameOf(a.Scope.Platform), organization)
+		// Neither can be given to another organization, as names can. A platform on Kubernetes sends both: the API
+		// requires the GUID.
+		may, a.Scope.Acts = registry.OIDC.Instances(person.Claims, registry.NameOf(a.Scope.Platform),
+			record.Attributes.OrganizationGUID, s.namesOf(ctx, record).Namespace)
 	}
 	if err == nil && !may {
 		err = errNotAllowed

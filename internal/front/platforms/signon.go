@@ -93,11 +93,11 @@ func (r Rule) holds(claims map[string]any) bool {
 }
 
 // Instances reports whether a person may see the instances of an organization of a platform, and
-// whether that person may act on their pages.
-func (o *OIDC) Instances(claims map[string]any, platform, organization string) (reads, acts bool) {
+// whether that person may act on their pages. A rule may name the organization by any of its ids.
+func (o *OIDC) Instances(claims map[string]any, platform string, ids ...string) (reads, acts bool) {
 	for _, r := range o.Rules {
 		if (r.Platform == Every || r.Platform != "" && r.Platform == platform) &&
-			(r.Organization == "" || r.Organization == organization) && r.holds(claims) {
+			(r.Organization == "" || slices.Contains(ids, r.Organization)) && r.holds(claims) {
 			reads, acts = true, acts || r.Acts
 		}
 	}
