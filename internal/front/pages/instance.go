@@ -185,7 +185,10 @@ func (v *view) failure(op *lifecycle.Operation) g.Node {
 		return nil
 	}
 	todo := advice[v.record.Seen()]
-	if v.record.Unusable {
+	switch {
+	case op.Kind == operation.Deprovision && v.record.State == lifecycle.Ready: // refused before anything was removed
+		todo = "The instance is as it was before. Do what the reason asks for and delete it again, or leave it."
+	case v.record.Unusable:
 		todo = "The instance is unusable since then. Update it again, or delete it."
 	}
 	return h.Section(h.Class("alert"), h.Role("status"), h.Aria("labelledby", "failed-title"),

@@ -348,6 +348,8 @@ func TestAPageTellsTheLife(t *testing.T) {
 			[]string{`"state good">Ready`, "The last update failed", "Too small.", "as it was before"}, "Begun"},
 		"Unusable": {ready, op(operation.Update, lifecycle.Failed, ""),
 			[]string{`"state bad">Unusable`, "The provider gave no reason.", "is unusable since then"}, "as it was before"},
+		"DeletionRefused": {ready, op(operation.Deprovision, lifecycle.Failed, "It is not empty."),
+			[]string{`"state good">Ready`, "It could not be deleted", "delete it again, or leave it"}, "Repeat the update"},
 		"DeleteFailed": {lifecycle.DeleteFailed, op(operation.Deprovision, lifecycle.Failed, "In use."),
 			[]string{"Not deleted", "It could not be deleted", "In use.", "Delete it again."}, "Connect"},
 		"Deleted": {lifecycle.Deleted, op(operation.Deprovision, lifecycle.Succeeded, ""),
