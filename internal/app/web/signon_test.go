@@ -169,3 +169,8 @@ func TestARuleNamesANamespaceOrAGUID(t *testing.T) {
 		})
 	}
 }
+
+// The broker's own clock goes on from a time that was wrong; a login says by the world's until when its answers are valid.
+func TestPeopleSignOnWhileTheBrokersClockIsAhead(t *testing.T) {
+	open(t, "", func() time.Time { return app.Now().AddDate(1, 0, 0) }).comes(http.StatusOK, "The orders")
+}

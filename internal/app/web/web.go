@@ -56,6 +56,8 @@ type Engine interface {
 // New returns the handler for platforms and browsers.
 func New(o Options) http.Handler {
 	losable := datakey.New(o.Records, o.Vault)
+	// A login says by the world's clock until when its answers are valid; o.Now may be ahead of that for good.
+	logins := SignOn(o.Platforms, o.Origin, app.Now)
 	return With(osb.Options{
 		Broker: broker.New(broker.Options{
 			Identity: o.Identity, Records: o.Records, Catalog: o.Catalog, Vault: o.Vault, Table: losable, Engine: o.Engine,
@@ -67,7 +69,7 @@ func New(o Options) http.Handler {
 		Now: o.Now, NewID: app.NewID, Log: o.Log, Metrics: o.Metrics,
 	}, pages.Options{
 		Records: o.Records, Plans: o.Catalog, Names: losable, Keys: &pages.Keys{Table: losable},
-		Inquire: o.Engine.Inquire, SignOn: SignOn(o.Platforms, o.Origin, o.Now), Now: o.Now, Log: o.Log,
+		Inquire: o.Engine.Inquire, SignOn: logins, Now: o.Now, Log: o.Log,
 		Console: pages.Console{
 			Offerings: o.Catalog.Offerings, Registry: o.Registry,
 			Acts: acts.Acts{Records: o.Records, Start: o.Engine.Start, Now: o.Now, NewID: app.NewID,
