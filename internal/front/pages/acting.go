@@ -17,7 +17,8 @@ import (
 // An act is an action of an operator, with the words that its page shows before and after.
 type act struct {
 	name, link, title, does, hurts, button, did string
-	flags                                       string // flags that the CLI command of this name needs after the token
+	command                                     string // the CLI command that does the same, if it is not called by the name
+	flags                                       string // flags that the CLI command needs after the token
 	do                                          func(v *visit, r lifecycle.Record) (acts.Done, error)
 }
 
@@ -39,7 +40,7 @@ var (
 		did: "The operation was started again", do: retry,
 	}
 	actRemove = act{
-		name: "retry", link: "Delete", title: "Delete what has failed?", button: "Delete it",
+		name: "remove", command: "retry", link: "Delete", title: "Delete what has failed?", button: "Delete it",
 		does: "The broker deletes at once what was made so far. It would do so by itself after eight days.",
 		hurts: "What the instance holds is gone for good, unless its plan keeps it. " +
 			"Until the platform deletes a failed creation, it is told that the creation has failed.",

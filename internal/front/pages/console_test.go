@@ -145,7 +145,7 @@ func TestActs(t *testing.T) {
 	}{
 		"Retry": {"retry", "retry", own, (*desk).busy,
 			func(r lifecycle.Record) bool { return r.InProgress() && r.Operation.Attempt == 4 }, 1},
-		"Remove": {"retry", "retry", own, failed, discarded, 1},
+		"Remove": {"remove", "retry", own, failed, discarded, 1},
 		"Settle": {"settle", "settle", own, (*desk).busy, func(r lifecycle.Record) bool {
 			return r.Operation.Phase == lifecycle.Failed && r.Operation.Description == "We ended it."
 		}, 0},
@@ -176,6 +176,27 @@ func TestActs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A form that was to start an operation again deletes nothing once that has failed. The command of both acts is the same.
+func TestAFormToStartAgainDeletesNothing(t *testing.T) {
+	d := newDesk(t)
+	r := d.busy()
+	r.State, r.Operation.Kind = lifecycle.Creating, operation.Provision
+	d.put(r)
+	d.signInTo(acts)
+	r = d.record(own)
+	form := url.Values{"do": {"retry"}, "token": {r.Token().String()}, "attempt": {"3"}}
+	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "Start this operation again?")
+	r.State, r.Operation.Phase = lifecycle.CreateFailed, lifecycle.Failed
+	d.put(r)
+	d.sees(d.ask("POST", "/console/act", form), http.StatusConflict, "Nothing was done")
+	if r := d.record(own); r.State != lifecycle.CreateFailed || len(d.started) > 0 {
+		t.Errorf("%d executions, and the record is %+v", len(d.started), r)
+	}
+	clear(d.cookies)
+	d.signInTo(reads)
+	d.sees(d.console("instance?platform=cf&id=orders-db"), http.StatusOK, "longshore retry "+r.Token().String())
 }
 
 // A list shows what it is narrowed to.

@@ -84,6 +84,6 @@ func (v *visit) operation(is *view) g.Node {
 		fact{"Trouble", text(op.Trouble)}, fact{"Request", text(op.Asker.Request)},
 		fact{"Token", code(r.Token().String())}, fact{"Act", g.If(v.acts && len(may) > 0, v.actLinks(r))}),
 		g.If(!v.acts, g.Map(may, func(a act) g.Node {
-			return example(a.link, "longshore "+a.name+" "+r.Token().String()+a.flags)
+			return example(a.link, "longshore "+first(a.command, a.name)+" "+r.Token().String()+a.flags)
 		})))
 }
