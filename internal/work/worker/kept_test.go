@@ -141,6 +141,28 @@ func TestWhatWasRebuiltIsKept(t *testing.T) {
 	w.keeps(1)
 }
 
+// A provider may drop the data with a binding, unless the plan keeps them. So the deletion of an instance whose record was
+// rebuilt tells it today's plan with each binding, too.
+func TestABindingOfWhatWasRebuiltIsRemovedByTodaysPlan(t *testing.T) {
+	w := newWorld(t)
+	done(provisionKept, bindKept)(w)
+	i := w.instance()
+	plan := string(i.Attributes.Snapshot)
+	if plan == "" {
+		t.Fatal("the plan has no snapshot: the test proves nothing")
+	}
+	i.Attributes.Snapshot = nil
+	w.commits(ledger.Put(i))
+	var told []string
+	w.drive(w.by(stub{cloud: w.cloud(), unbind: func(ctx context.Context, b provider.Binding) (provider.Status, error) {
+		told = append(told, string(b.Instance.Operation.Kind)+" "+string(b.Instance.Snapshot))
+		return w.cloud().Unbind(ctx, b)
+	}}), w.asks(deprovision))
+	w.keeps(1)
+	want := []string{string(lifecycle.Deprovision) + " " + plan}
+	expect.Same(t, "each removal of the binding is told", want, slices.Compact(told))
+}
+
 // outlived is a world in which "i" is kept, and its date has come.
 func outlived(t *testing.T) *world {
 	t.Helper()

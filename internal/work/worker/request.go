@@ -123,6 +123,9 @@ func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *life
 	in.Settings = w.settings(in.ServiceID, in.PlanID)
 	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
 	in.Broker, in.Target, in.Origin = b.Made.Broker, b.Made.Target, b.Made.Origin
+	if op.Kind == lifecycle.Deprovision { // without a snapshot, a provider would drop data that the plan keeps
+		in.Snapshot = w.snapshot(i.Attributes)
+	}
 	out := provider.Binding{
 		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
 	}
