@@ -93,6 +93,6 @@ func (b *Broker) backup(ctx context.Context, wish backup.Wish, to io.Writer) err
 	return dumper.Dump(ctx, provider.Instance{
 		Broker: r.Made.Broker, Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
 		ServiceID: r.Attributes.ServiceID, PlanID: r.Attributes.PlanID, Snapshot: r.Attributes.Snapshot,
-		Target: r.Made.Target,
+		Target: r.Made.Target, Origin: r.Made.Origin,
 	}, to)
 }

@@ -3,6 +3,7 @@ package embedded
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,10 +13,14 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/operator/folder"
+	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
@@ -75,6 +80,35 @@ func refused(t *testing.T, what, dir string, wish backup.Wish, words string) {
 	if _, ok := errors.AsType[*operator.Refusal](err); !ok || !strings.Contains(err.Error(), words) {
 		t.Errorf("a backup %s: %v", what, err)
 	}
+}
+
+// dumping is a provider that saves nothing, and says of which instance it was asked.
+type dumping struct {
+	absent
+	asked func(provider.Instance)
+}
+
+func (d dumping) Dump(_ context.Context, in provider.Instance, _ io.Writer) error {
+	d.asked(in)
+	return nil
+}
+
+// An undeleted instance has a thing whose name derives from a former life. A provider that is asked to save it is told that
+// life: it would look for another name, and find nothing.
+func TestABackupOfWhatWasUndeleted(t *testing.T) {
+	e := begun(t, withInstances(t, "i"))
+	defer e.Close()
+	records, key := ledger.New(e.folder.Records, app.NewID), lifecycle.Key{Platform: e.Default.ID, Instance: "i"}
+	r := expect.Get(records.Record(t.Context(), key, app.Now()))(t)
+	r.Made.Origin = provider.Origin{Instance: "former", Incarnation: "life"}
+	expect.OK(t, records.Commit(t.Context(), ledger.Put(r)))
+	var saved []provider.Tags
+	e.providers = map[string]wired.Provider{r.Provider: {Provider: dumping{asked: func(in provider.Instance) {
+		saved = append(saved, provider.TagsOf(in))
+	}}}}
+	expect.OK(t, e.backup(t.Context(), backup.Wish{Instance: "i"}, io.Discard))
+	expect.Same(t, "the things that are saved", []provider.Tags{{Broker: r.Made.Broker, Platform: key.Platform, Instance: "i",
+		Incarnation: r.Incarnation, Origin: r.Made.Origin}}, saved)
 }
 
 // A backup whose process dies leaves files with secrets: the next start removes them.
