@@ -14,16 +14,9 @@ import (
 
 // removeBinding removes one binding of an instance that is being deleted. No binding can be added
 // meanwhile, since a bind checks that the instance is ready. It first waits until the lease of a
-// running bind or unbind is given up or has run out. Before the first binding it asks whether the
-// provider refuses the deletion: if the instance stays, it must lose no binding.
+// running bind or unbind is given up or has run out.
 func (s *step) removeBinding(ctx context.Context, b lifecycle.Record) (workflow.Outcome, error) {
 	op := s.record.Operation
-	if op.Unbound == "" {
-		if refusal := s.refusal(ctx, op); refusal != nil {
-			return s.unanswered(ctx, refusal)
-		}
-		s.at = s.Now() // the provider may have taken its time
-	}
 	if until := b.Busy(op.ID, s.at, s.witness()); !until.IsZero() {
 		return s.wait(ctx, leasePause(op, until, s.at))
 	}

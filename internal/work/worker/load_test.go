@@ -207,21 +207,28 @@ func (refusing) Refuses(context.Context, provider.Instance) error {
 
 // A deletion that the provider refuses takes no binding away: the instance is ready
 // as before, can be bound so that it can be emptied, and is deleted when it is empty.
+// The tombstones of earlier bindings make no difference.
 func TestARefusedDeletionTakesNothing(t *testing.T) {
-	w := newWorld(t)
-	done(provision, bind)(w)
-	w.settles(w.by(refusing{cloud{w, nil}}), w.asks(deprovision))
-	i := w.instance()
-	if op := i.Operation; i.State != lifecycle.Ready || op.Phase != lifecycle.Failed || op.InstanceUsable == nil ||
-		!*op.InstanceUsable || op.Description != "it is not empty" {
-		t.Errorf("state %q, operation %+v", i.State, op)
+	for name, before := range map[string][]asking{
+		"OneBinding": {provision, bind}, "AfterATombstone": {provision, bindAs("a"), deletes("i", "a"), bind},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			done(before...)(w)
+			w.settles(w.by(refusing{w.cloud()}), w.asks(deprovision))
+			i := w.instance()
+			if op := i.Operation; i.State != lifecycle.Ready || op.Phase != lifecycle.Failed || op.InstanceUsable == nil ||
+				!*op.InstanceUsable || op.Description != "it is not empty" {
+				t.Errorf("state %q, operation %+v", i.State, op)
+			}
+			if b := w.recorded(bindingKey); b.State != lifecycle.Ready || b.Grant == nil {
+				t.Errorf("the binding is %q", b.State)
+			}
+			w.must(bind) // the same again: there it is
+			done(deprovision)(w)
+			w.left("once it is empty", instanceKey, lifecycle.Deleted, 0)
+		})
 	}
-	if b := w.recorded(bindingKey); b.State != lifecycle.Ready || b.Grant == nil {
-		t.Errorf("the binding is %q", b.State)
-	}
-	w.must(bind) // the same again: there it is
-	done(deprovision)(w)
-	w.left("once it is empty", instanceKey, lifecycle.Deleted, 0)
 }
 
 // lost is a vault whose key is gone: it neither opens nor seals.

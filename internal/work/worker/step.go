@@ -226,6 +226,9 @@ func (s *step) wait(ctx context.Context, wait time.Duration) (workflow.Outcome, 
 
 // deprovision removes the bindings of an instance, one in each step, and then the instance
 // itself; if its plan keeps the data, it puts the instance into quarantine instead.
+//
+// Hazard: an instance whose deletion the provider refuses stays, and must lose no binding. So a step
+// asks before it removes the first one, and before it passes the tombstones that precede it.
 func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 	op := s.record.Operation
 	b, passed, err := s.Records.NextBinding(ctx, s.record.Key, op.Unbound)
@@ -234,6 +237,12 @@ func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 		return s.unanswered(ctx, err) // a damaged record may stay damaged
 	case err != nil:
 		return workflow.Outcome{}, err
+	}
+	if b != nil && op.Unbound == "" {
+		if refusal := s.refusal(ctx, op); refusal != nil {
+			return s.unanswered(ctx, refusal)
+		}
+		s.at = s.Now() // the provider may have taken its time
 	}
 	s.record = s.record.Unbound(passed) // committed with this step's changes
 	if b != nil {
