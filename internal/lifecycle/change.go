@@ -189,12 +189,15 @@ func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 // as they were (UPD-23). A deletion that was refused before anything was touched leaves
 // the instance ready: users can bind it, to empty it, and the broker does not delete it
 // by itself later. An instance that was never ready stays in a failed deletion.
+//
+// Hazard: a former life that became ready would be left for good, since no user can bind or
+// delete it. So it stays in a failed deletion too, and the reaper tries again.
 func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 	r, err := r.settling(Fail)
 	if err != nil {
 		return r, err
 	}
-	if r.Operation.Kind == Deprovision && f.Untouched && !r.Unfinished {
+	if r.Operation.Kind == Deprovision && f.Untouched && !r.Unfinished && r.Key.Life == "" {
 		r.State = Ready
 	}
 	r.settle(now, Failed, f.Message)

@@ -48,6 +48,29 @@ func TestKeep(t *testing.T) {
 		"its date has come", again, past, err)
 }
 
+// A former life whose deletion is refused is deleted later: no user could bind it, to empty it, or delete it again.
+// An instance that has the id becomes ready.
+func TestARefusedDeletionOfAFormerLife(t *testing.T) {
+	refused := lifecycle.Failure{Message: "not empty", InstanceUsable: &yes, Untouched: true}
+	_, kept, err := deleting(t).Keep(at(5), at(60))
+	expect.OK(t, err)
+	stray, err := lifecycle.Record{Key: instanceKey.Former(orphan)}.BeginOrphanDeletion(start("orphan", at(60)),
+		lifecycle.Thing{Key: instanceKey, Incarnation: orphan, Provider: "provider", Created: at(1)})
+	expect.OK(t, err)
+	for name, life := range map[string]lifecycle.Record{
+		"Kept": expect.Get(first(kept.Restarted(start("date", at(60)))))(t), "Orphan": stray,
+	} {
+		life, err := life.Fail(at(61), refused)
+		holds(t, err == nil && life.State == lifecycle.DeleteFailed && life.Due.Equal(at(61).Add(lifecycle.ReclaimAfter)) &&
+			!*life.Operation.InstanceUsable, name+" is not to be deleted later", life.State, life.Due, life.Operation, err)
+		again, _, err := life.Restarted(start("again", life.Due))
+		holds(t, err == nil && again.State == lifecycle.Deleting, name+" is not deleted again", again.State, err)
+	}
+	is, err := deleting(t).Fail(at(61), refused)
+	holds(t, err == nil && is.State == lifecycle.Ready && is.Due.IsZero() && *is.Operation.InstanceUsable,
+		"what has the id is not ready", is.State, is.Due, err)
+}
+
 // The date until which an instance is kept follows from its deletion, so each step of the
 // deletion computes the same date.
 func TestKeepsUntil(t *testing.T) {

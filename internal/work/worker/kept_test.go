@@ -207,6 +207,21 @@ func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 	}
 }
 
+// A provider that refuses to delete it at its date, since it is not empty, is asked again, until it is gone.
+func TestWhatIsKeptIsDeletedAfterARefusal(t *testing.T) {
+	w := outlived(t)
+	life := w.kept()[0].Key
+	expect.Same(t, "deletions that begin", 1, w.sweep().Removed)
+	for _, ref := range w.started {
+		w.settles(w.with(answers(provider.Status{}, refusing{}.Refuses(t.Context(), provider.Instance{}))), ref)
+	}
+	clear(w.started)
+	w.left("refused", life, lifecycle.DeleteFailed, 1)
+	w.clock = w.clock.Add(lifecycle.ReclaimAfter)
+	w.rest()
+	w.left("once it is empty", life, lifecycle.Deleted, 0)
+}
+
 // A provider is told the thing as its instance was, and until when; the date is the same in each step.
 func TestAProviderIsToldWhatToKeep(t *testing.T) {
 	for name, lost := range map[string]bool{"Opens": false, "Lost": true} {
