@@ -164,8 +164,9 @@ func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 		}
 	}
 	if swept := report.Swept; swept != (ledger.Swept{Dropped: swept.Dropped}) {
-		// A sweep that only dropped records gets no report: it may have dropped old reports.
-		errs = append(errs, r.Records.Commit(ctx,
+		// A sweep that only dropped records gets no report: it may have dropped old reports. One that was
+		// cut off gets its report all the same.
+		errs = append(errs, r.Records.Commit(context.WithoutCancel(ctx),
 			ledger.PutReport(ledger.Report{Started: now, Ended: r.Now(), Swept: &swept}, r.NewID())))
 	}
 	if inventory != nil && r.Inventory != nil && ctx.Err() == nil {

@@ -127,6 +127,23 @@ func TestALeaseOfADeadRunEnds(t *testing.T) {
 	s.sweep(reaper.Report{Swept: ledger.Swept{Redriven: 1}}, started)
 }
 
+// A sweep that is cut off reports what it has done until then.
+func TestASweepThatIsCutOffIsReported(t *testing.T) {
+	s := newScene(t)
+	s.overdue("a")
+	s.now = epoch.Add(time.Hour)
+	ctx, cut := context.WithCancel(t.Context())
+	swept, err := s.reaper(func(context.Context, workflow.Ref) error {
+		cut()
+		return nil
+	}).Sweep(ctx)
+	if !errors.Is(err, context.Canceled) || swept.Redriven != 1 {
+		t.Fatalf("swept %+v, error %v: the test proves nothing", swept, err)
+	}
+	reports := expect.Get(s.records.Reports(t.Context(), time.Time{}))(t)
+	expect.Same(t, "reports", []ledger.Report{{Started: s.now, Ended: s.now, Swept: &swept.Swept}}, reports)
+}
+
 // A schedule that has nothing to do costs no write.
 func TestAnEmptySweepWritesNothing(t *testing.T) {
 	s := newScene(t)
