@@ -70,7 +70,7 @@ func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) (lifecycle.R
 	}
 	is, err := was.Lose(func(s lifecycle.Sealed) bool { return lost[string(s)] }, r.Now())
 	if err == nil {
-		err = r.Records.Commit(ctx, ledger.Put(is))
+		err = r.Records.Commit(ctx, ledger.Put(is), ledger.Log(is.Ended(was)))
 	}
 	return is, err
 }

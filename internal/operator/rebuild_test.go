@@ -449,6 +449,25 @@ func TestRebuildWithALostKey(t *testing.T) {
 	}
 }
 
+// The history says that an operation has failed that a rebuild ended, once however often it is run.
+func TestRebuildLogsWhatItEnds(t *testing.T) {
+	s := lostKey(t)
+	for range 2 {
+		expect.Get(s.console.Rebuild(t.Context()))(t)
+	}
+	for key, kind := range map[lifecycle.Key]lifecycle.Kind{
+		{Platform: "p", Instance: "begun"}:               lifecycle.Provision,
+		{Platform: "p", Instance: "binds", Binding: "d"}: lifecycle.Bind,
+	} {
+		history, _, err := s.ledger.History(t.Context(), key, "", 0)
+		history = slices.DeleteFunc(history, func(e lifecycle.Entry) bool { return e.Key != key })
+		if err != nil || len(history) != 1 || history[0].Kind != kind || history[0].Phase != lifecycle.Failed ||
+			!strings.Contains(history[0].Description, "lost what was asked for") {
+			t.Errorf("the history of %q has %+v: %v", key.Instance, history, err)
+		}
+	}
+}
+
 // absent is a vault that cannot be asked for the nth value, and none after.
 type absent struct {
 	vault.Vault
