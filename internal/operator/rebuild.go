@@ -277,7 +277,7 @@ func (r *rebuilding) restore(ctx context.Context, providerName string, h provide
 	return r.rebuilt(ctx, i, changes...)
 }
 
-// mendUse records that an instance is in its target, if only that was lost.
+// mendUse records that an instance or a kept life is in its target, if nothing says so.
 func (r *rebuilding) mendUse(ctx context.Context, i lifecycle.Record) error {
 	if !i.Exists() || i.Made.Target.Name == "" {
 		return nil

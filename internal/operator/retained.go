@@ -119,7 +119,7 @@ func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Rec
 	return found, nil
 }
 
-// rebuildKept gives a kept life its record again.
+// rebuildKept gives a kept life its record again. The next pass records that it is in its target.
 func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing, h provider.Holding) error {
 	was, err := r.read(ctx, found.Key.Former(found.Incarnation))
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing, h p
 	}
 	if was.Exists() {
 		r.out.Kept++
-		return nil
+		return r.mendUse(ctx, was)
 	}
 	service, _ := r.ServiceOf(h.PlanID)
 	is, err := was.RebuildKept(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID}, r.Now())

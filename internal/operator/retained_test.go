@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
@@ -98,6 +99,25 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 	again := expect.Get(s.console.Undelete(t.Context(), operator.Undeletion{ID: "i", Organization: "o", Space: "s"}))(t)
 	expect.Same(t, "the plan", "retained", again.Plan)
 	s.finds(operator.Rebuilt{Parameters: []string{"i"}, Kept: 1})
+}
+
+// A retained life that a rebuild records again is in its target, and so is one of which only that was lost. Otherwise an
+// inventory would not miss the target once it leaves the settings.
+func TestRebuildSaysWhereWhatIsRetainedIs(t *testing.T) {
+	s := newSite(t)
+	_, plan := testkit.PlanIDs("retained")
+	tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Incarnation: "1"}
+	s.console.Inventories = map[string]provider.Inventory{"demo": &moving{things: []provider.Holding{{Name: "thing", PlanID: plan,
+		Tags: tags, Target: provider.Target{Name: "east"}, Created: s.clock, RetainedUntil: s.clock.Add(time.Hour)}}}}
+	for _, when := range []string{"recorded again", "when only that was lost"} {
+		expect.Get(s.console.Rebuild(t.Context()))(t)
+		life := s.record(lifecycle.Key{Platform: "p", Instance: "i"}.Former("1"))
+		use := expect.Get(s.ledger.TargetUse(t.Context(), life.TargetUse(s.clock)))(t)
+		if life.State != lifecycle.Quarantined || life.Made.Target.Name != "east" || use.Version != 1 {
+			t.Fatalf("%s, it is %q in %+v, and its use is %+v", when, life.State, life.Made.Target, use)
+		}
+		expect.OK(t, s.ledger.Commit(t.Context(), ledger.Delete(use)))
+	}
 }
 
 // With the key, the state of what is kept is lost: it is on record without, so that
