@@ -82,7 +82,7 @@ const (
 	theProvisioner  = "<ProvisionerFunction.Arn>"
 
 	// The vault has encryption contexts of its own, and the password is read by way of Secrets Manager.
-	asVault = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding" +
+	asVault = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding member" +
 		" and kms:EncryptionContextKeys Null false"
 	throughSecret = "kms:EncryptionContext:SecretARN StringEquals " + theSecret +
 		" and kms:ViaService StringEquals secretsmanager.<AWS::Region>.<AWS::URLSuffix>"

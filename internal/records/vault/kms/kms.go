@@ -127,11 +127,15 @@ func (v *Vault) decrypted(ctx context.Context, of lifecycle.Key, head []byte) (d
 }
 
 // ContextKeys are all the names in the encryption contexts of data keys, for granting the use of the key.
-var ContextKeys = []string{"platform", "instance", "binding"}
+var ContextKeys = []string{"platform", "instance", "binding", "member"}
 
 // contextOf returns the encryption context to which KMS binds a data key. An absent id has no
-// pair, so no other record has the same context.
+// pair, so no other record has the same context. Hazard: the functions may use the key with a context
+// only, so the table's data key, which belongs to no record, has one of its own.
 func contextOf(of lifecycle.Key) map[string]string {
+	if of == (lifecycle.Key{}) {
+		return map[string]string{"member": string(vault.DataKey)}
+	}
 	c := map[string]string{"platform": of.Platform, "instance": of.Instance, "binding": of.Binding}
 	maps.DeleteFunc(c, func(_, id string) bool { return id == "" })
 	return c

@@ -96,15 +96,15 @@ func TestCalls(t *testing.T) {
 	v := kms.New(client, key)
 	ofInstance := vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i"}, Member: vault.Parameters}
 	var contexts []map[string]string
-	for _, at := range []vault.Label{label, ofInstance} {
+	for _, at := range []vault.Label{label, ofInstance, {Member: vault.DataKey}} {
 		sealed := expect.Get(v.Seal(t.Context(), at, []byte("canary")))(t)
 		expect.Get(v.Open(t.Context(), at, sealed))(t)
 		expect.Same(t, "the format", 1, sealed[0])
 	}
 	expect.Get(v.Seal(t.Context(), label, nil))(t)
 	expect.Get(v.Open(t.Context(), label, nil))(t)
-	if len(client.generated) != 2 || len(client.decrypted) != 2 {
-		t.Fatalf("%d data keys generated and %d decrypted, want 2 and 2", len(client.generated), len(client.decrypted))
+	if len(client.generated) != 3 || len(client.decrypted) != 3 {
+		t.Fatalf("%d data keys generated and %d decrypted, want 3 and 3", len(client.generated), len(client.decrypted))
 	}
 	for n := range client.generated {
 		g, d := client.generated[n], client.decrypted[n]
@@ -115,11 +115,14 @@ func TestCalls(t *testing.T) {
 			expect.Never(t, "what was sent", string(expect.Get(json.Marshal(in))(t)), "canary")
 		}
 	}
-	want := []map[string]string{{"platform": "p", "instance": "i", "binding": "b"}, {"platform": "p", "instance": "i"}}
+	// The table's data key is no record's. Without a context, no function may use the key for it.
+	want := []map[string]string{{"platform": "p", "instance": "i", "binding": "b"}, {"platform": "p", "instance": "i"},
+		{"member": "data key"}}
 	expect.Same(t, "contexts", want, contexts)
 	// The use of the key is granted for these names: a label that had another one could not be sealed.
 	granted := slices.Sorted(slices.Values(kms.ContextKeys))
-	expect.Same(t, "the names that are granted", slices.Sorted(maps.Keys(contexts[0])), granted)
+	names := slices.AppendSeq(slices.Collect(maps.Keys(contexts[0])), maps.Keys(contexts[2]))
+	expect.Same(t, "the names that are granted", slices.Sorted(slices.Values(names)), granted)
 }
 
 // stub answers with errors that the emulator does not make, or decrypts to one data key.
