@@ -118,11 +118,11 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 		reason string
 		want   []string
 	}{
-		"ApiFunctionRole": {"it records what is asked for, seals it, has it driven, lists what is due",
+		"ApiFunctionRole": {"it records what is asked for, in place of what was kept, seals it, has it driven, lists what is due",
 			slices.Concat(records, logs("ApiFunction"), seals, starts,
 				granted(theSecret, "", "secretsmanager:GetSecretValue"), granted(theKey, throughSecret, "kms:Decrypt"),
 				granted(theProvisioner, "", "lambda:InvokeFunction"), granted(theIndex, "", "dynamodb:Query"),
-				granted(theTable, "", "dynamodb:Query", "dynamodb:BatchGetItem"))},
+				granted(theTable, "", "dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:DeleteItem"))},
 		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records,
 			logs("ProvisionerFunction"), seals, granted(theTable, "", "dynamodb:Query", "dynamodb:DeleteItem"))},
 		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists",

@@ -92,7 +92,8 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvMinRetryAfter: text(s.MinRetryAfter), app.EnvMaxRetryAfter: text(s.MaxRetryAfter),
 			app.EnvPlatformRate: new(strconv.Itoa(s.PlatformRate)),
 		},
-		Grants: slices.Concat(state.Records(), state.Lists(), state.Due(), state.Sealing(), secrets.Reading(),
+		// An order that takes over what was kept, or that repeats a failed creation, removes records.
+		Grants: slices.Concat(state.Records(), state.Lists(), state.Due(), state.Removal(), state.Sealing(), secrets.Reading(),
 			d.workflow.Starting(), d.workflow.Finishing()),
 	})
 	d.reaper = NewFunction(stack, s, &FunctionProps{

@@ -81,6 +81,15 @@ func TestPostgresOfAStack(t *testing.T) {
 	if databases, roles := server.Made(access.User); databases != 0 || roles != 0 {
 		t.Errorf("%d databases and %d roles are left on the server", databases, roles)
 	}
+
+	// A plan retains the deleted database, and an order gets it back: the order removes the record of what was kept.
+	_, retains := p.planOf(t, "postgres", "large")
+	p.ends(t, "PUT", instancePath("kept"), "", order(service, retains, ""))
+	p.ends(t, "DELETE", instancePath("kept"), hintsOf(service, retains), "")
+	handle := said(t, longshoreOn(t, stack, "undelete", "kept"), `"restore_from":"([^"]+)"`)
+	p.ends(t, "PUT", instancePath("back"), "", order(service, retains, `,"parameters":{"restore_from":"`+handle+`"}`))
+	p.call(t, "GET", instancePath("back"), "", 200)
+	expect.Says(t, "what is retained", longshoreOn(t, stack, "retained"), "Nothing is retained.")
 }
 
 // planOf finds the ids of a plan in the catalog.
