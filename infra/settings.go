@@ -360,7 +360,11 @@ func (r *reader) list(name string) []string {
 	for part := range strings.SplitSeq(text, ",") {
 		out = append(out, strings.TrimSpace(part))
 	}
-	return out
+	empty := func(part string) bool { return part == "" }
+	if slices.ContainsFunc(out, empty) {
+		r.refuse(name, text, "values with one comma between two of them, and none at either end")
+	}
+	return slices.DeleteFunc(out, empty) // other checks are told of what is there
 }
 
 func (r *reader) number(name string, unset, least int) int {

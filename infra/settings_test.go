@@ -204,6 +204,15 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 			`context allow-cidrs is "192.0.2.1/24": give blocks of addresses such as 192.0.2.0/24, with commas between them`,
 			`context allow-cidrs is "192.0.2.1": give blocks of addresses such as 192.0.2.0/24, with commas between them`,
 		}},
+		"Comma": {"what stands before a last comma is not all", map[string]any{"demo": "true", "demo-vpc": "true",
+			"subnets": "subnet-0123456789abcdef0", "security-groups": "sg-0123456789abcdef0,"}, []string{
+			`context security-groups is "sg-0123456789abcdef0,": ` +
+				`give values with one comma between two of them, and none at either end`,
+		}},
+		"Commas": {"nor is what two commas part", map[string]any{"allow-cidrs": "192.0.2.0/24, ,2001:db8::/32"}, []string{
+			`context allow-cidrs is "192.0.2.0/24, ,2001:db8::/32": ` +
+				`give values with one comma between two of them, and none at either end`,
+		}},
 		"WebACLAll": {"an ACL without a bound is none", map[string]any{"web-acl": "rate", "platform-rate": "0"},
 			[]string{`context web-acl is "rate": give platform-rate too: it is what the ACL holds platforms to`}},
 		"Domain": {"a domain is a name", map[string]any{"domain": "https://x", "certificate": "c"}, []string{
