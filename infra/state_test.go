@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,22 @@ func TestTheTableIsTheStores(t *testing.T) {
 	expect.Same(t, "the index holds, and records expire by", []any{"KEYS_ONLY", dynamo.AttributeExpires},
 		[]any{at(list(deployed["GlobalSecondaryIndexes"])[0], "Projection", "ProjectionType"),
 			at(deployed, "TimeToLiveSpecification", "AttributeName")})
+}
+
+// A table that was restored is to be as safe as the one that was lost, and AWS restores none of this.
+func TestTheGuideSwitchesOnWhatAWSDoesNotRestore(t *testing.T) {
+	guide := string(expect.Get(os.ReadFile("../docs/recover.md"))(t))
+	table := must(t, usual).one(t, "AWS::DynamoDB::Table", "State")
+	for property, option := range map[string]string{
+		"DeletionProtectionEnabled":        "--deletion-protection-enabled",
+		"PointInTimeRecoverySpecification": "PointInTimeRecoveryEnabled=true",
+		"TimeToLiveSpecification":          "Enabled=true,AttributeName=" + dynamo.AttributeExpires,
+	} {
+		if table[property] == nil {
+			t.Errorf("the table has no %s", property)
+		}
+		expect.Says(t, "docs/recover.md", guide, option)
+	}
 }
 
 // A platform goes on asking for what was made with a broker that was taken away, and what is replaced is not to be lost. Logs
