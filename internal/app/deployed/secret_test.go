@@ -3,8 +3,11 @@ package deployed
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +65,41 @@ func TestPlatformsOfAStack(t *testing.T) {
 	clock = clock.Add(time.Minute)
 	lets("third", true)
 	lets("lost", false)
+}
+
+// forgetful loses the first answer to each kind of call that has an effect on a secret.
+type forgetful struct {
+	aws.HTTPClient
+	lost map[string]bool
+}
+
+func (f forgetful) Do(r *http.Request) (*http.Response, error) {
+	answer, err := f.HTTPClient.Do(r)
+	call := r.Header.Get("X-Amz-Target")
+	if err != nil || f.lost[call] || strings.HasSuffix(call, ".GetSecretValue") {
+		return answer, err
+	}
+	f.lost[call] = true
+	return nil, errors.Join(io.ErrUnexpectedEOF, answer.Body.Close())
+}
+
+// A change that was made is nobody else's, although its answer was lost and the call was repeated.
+func TestAChangeWhoseAnswerIsLostIsMade(t *testing.T) {
+	cfg := emulator.Config(t)
+	made := expect.Get(secretsmanager.NewFromConfig(cfg).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"broker","password":"first"}`)}))(t)
+	loses := forgetful{cfg.HTTPClient, map[string]bool{}}
+	cfg.HTTPClient = loses
+	now := time.Now()
+	expect.OK(t, NewSecret(cfg, *made.ARN).Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+		return r.Rotate(platforms.Default, "second", now, 0)
+	}))
+	expect.Same(t, "calls whose answer was lost", 2, len(loses.lost))
+	known := expect.Get(platforms.NewKept(t.Context(), NewSecret(cfg, *made.ARN).Registry, time.Now,
+		slog.New(slog.DiscardHandler)))(t)
+	if _, in := known.Authenticate("broker", "second"); !in {
+		t.Error("the new password is not let in")
+	}
 }
 
 // Lambda logs a panic's value, and Step Functions keeps it in the history of the execution: neither gets to see it.
