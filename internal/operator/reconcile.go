@@ -52,17 +52,23 @@ type Scope struct {
 // it, and Meant is true, it locks every login that no live binding owns, and then records the
 // target's current epoch, so that waiting operations resume. It removes nothing, and leaves other
 // targets alone. It may be stopped at any point and run again: until the end of a run, the target
-// counts as restored, and locked logins are locked again.
+// counts as restored, and locked logins are locked again. The error says which providers' targets
+// are not known; the result has those of the other providers.
 func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) {
 	var out []Reconciled
+	var unread []error
 	for r, err := range c.reconciliations(ctx, s) {
-		if err == nil {
-			err = r.run(ctx, s.Meant)
-		}
 		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		if err := r.run(ctx, s.Meant); err != nil {
 			return out, err
 		}
 		out = append(out, r.out)
+	}
+	if err := errors.Join(unread...); err != nil {
+		return out, fmt.Errorf("not every server could be looked at: start the broker if it is stopped: %w", err)
 	}
 	switch w, known := c.Servers[s.Provider]; {
 	case len(out) > 0 || s.Provider == "":
@@ -92,7 +98,7 @@ type reconciliation struct {
 	there map[lifecycle.Key]bool
 }
 
-// reconciliations yields a run for each target of the scope.
+// reconciliations yields a run for each target of the scope, and an error for each provider whose targets are not known.
 func (c *Console) reconciliations(ctx context.Context, s Scope) iter.Seq2[*reconciliation, error] {
 	return func(yield func(*reconciliation, error) bool) {
 		for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
@@ -102,8 +108,10 @@ func (c *Console) reconciliations(ctx context.Context, s Scope) iter.Seq2[*recon
 			w := c.Servers[name]
 			targets, err := w.Targets(ctx)
 			if err != nil {
-				yield(nil, fmt.Errorf("reading which targets provider %q has: %w", name, err))
-				return
+				if !yield(nil, fmt.Errorf("reading which targets provider %q has: %w", name, err)) {
+					return
+				}
+				continue
 			}
 			for _, t := range targets {
 				r := &reconciliation{Console: c, wired: w, Reconciler: w.Reconciler,

@@ -245,6 +245,21 @@ func TestReconcile(t *testing.T) {
 	expect.Same(t, "servers of the provider", 1, len(expect.Get(s.console.Reconcile(t.Context(), demo))(t)))
 }
 
+// A provider whose servers are not known does not hide what was done with another one's, and does not count as being in order.
+func TestReconcileOfServersThatAreNotKnown(t *testing.T) {
+	s, h := restored(t, "one")
+	s.console.Servers["absent"] = wired.Provider{Targets: func(context.Context) ([]string, error) { return nil, errCut }}
+	all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true})
+	expect.Fails(t, "the reconciliation", errCut, err)
+	if len(all) != 1 || !all[0].Done || !h.locked["i-removed"] {
+		t.Errorf("%+v, locked %v", all, h.locked)
+	}
+	for _, provider := range []string{"absent", "demo"} {
+		_, err := s.console.Reconcile(t.Context(), operator.Scope{Provider: provider})
+		expect.Same(t, "that of "+provider+" fails", provider == "absent", errors.Is(err, errCut))
+	}
+}
+
 // Wherever a run ends, no operation goes on before each login that no binding owns is locked, and the next run comes to the end.
 func TestReconcileDies(t *testing.T) {
 	for _, line := range []string{"one", "two"} {
