@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
@@ -68,6 +69,16 @@ func (a absent) Adopt(context.Context, provider.Holding, provider.Tags) error { 
 // List implements provider.Inventory.
 func (a absent) List(context.Context, string) ([]provider.Holding, string, error) {
 	return nil, "", a.why
+}
+
+// join adds an absent provider on shared servers to those that a console reconciles. Otherwise it would
+// seem that no server of the provider was restored.
+func (a absent) join(c *operator.Console, name string) {
+	if _, shared := servers()[name]; shared {
+		w := wired.Of(a)
+		w.Targets = func(context.Context) ([]string, error) { return nil, a.why }
+		c.Servers[name] = w
+	}
 }
 
 // without wires an absent provider for each missing one that a record names, and hides the offerings of

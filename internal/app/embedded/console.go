@@ -78,6 +78,7 @@ func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) s
 	for name, why := range left {
 		if f.Used(name) {
 			console.Inventories[name] = absent{why} // otherwise the provider's things would seem to be gone
+			absent{why}.join(console, name)
 		}
 	}
 	return console, wired, nil

@@ -117,15 +117,26 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	if err := b.resume(); err != nil {
 		return nil, err
 	}
-	b.console = console.New(records, b.offered, b.providers, operator.Options{
-		Vault: b.folder.Vault, Whose: b.folder.Whose(), Now: now, Start: b.engine.Start,
-		Origin: s.Origin, Platforms: platforms.Names(b.folder.Logins()), Names: adapters.Names(b.folder.Whose().Broker),
-	})
+	b.console = b.newConsole(records, s.Origin)
 	b.control = socket.Listen(folder.Control(s.Data), b.console.Call, b.backup, log)
 	var ctx context.Context
 	ctx, b.stop = context.WithCancel(context.Background())
 	go b.sweep(ctx)
 	return b, nil
+}
+
+// newConsole makes the console of the running broker.
+func (b *Broker) newConsole(records *ledger.Ledger, origin string) *operator.Console {
+	c := console.New(records, b.offered, b.providers, operator.Options{
+		Vault: b.folder.Vault, Whose: b.folder.Whose(), Now: b.folder.Now, Start: b.engine.Start,
+		Origin: origin, Platforms: platforms.Names(b.folder.Logins()), Names: adapters.Names(b.folder.Whose().Broker),
+	})
+	for name, w := range b.providers {
+		if a, is := w.Provider.(absent); is {
+			a.join(c, name)
+		}
+	}
+	return c
 }
 
 // wire builds the providers, and hides the offerings of providers that are left out.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
@@ -107,6 +108,42 @@ func TestAServerThatIsNoGood(t *testing.T) {
 		expect.Never(t, "the log at the start", h.log.String(), wrong.Password)
 		h.offers("demo", "sync", true)
 	}
+}
+
+// deadServer is the URL of a server that is not there.
+const deadServer = "postgresql://longshore:secret@127.0.0.1:1/longshore"
+
+// A server that was used and is not named any more may have been restored: a look at the servers says that it was not
+// looked at, whether the broker runs or not, and what was found of the others.
+func TestReconcileNamesServersThatAreNotSet(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.start(map[string]string{"LONGSHORE_POSTGRES_URL": deadServer})
+	service, plan := h.plan("postgres", "small")
+	h.ask("", "PUT", "i?accepts_incomplete=true", order(service, plan), 202)
+	h.start(nil)
+	looks := func(when string, console operator.Link, scope operator.Scope, others ...string) {
+		t.Helper()
+		all, err := operator.Reconcile.Ask(t.Context(), console, scope)
+		expect.Says(t, when+" it", fmt.Sprint(err), "start the broker if it is stopped", `"postgres"`,
+			"--postgres is not given: give it, or LONGSHORE_POSTGRES_URL")
+		var seen []string
+		for _, r := range all {
+			seen = append(seen, r.Provider)
+		}
+		expect.Same(t, when+" it has looked at", others, seen)
+	}
+	looks("while the broker runs,", h.open.console.Call, operator.Scope{})
+	looks("while the broker runs, of the provider,", h.open.console.Call, operator.Scope{Provider: "postgres"})
+	h.end()
+	given := func(name string) string { // Valkey comes after PostgreSQL
+		return map[string]string{"LONGSHORE_VALKEY_URL": "redis://u:secret@127.0.0.1:1"}[name]
+	}
+	console, closing, err := Console(t.Context(), h.data, demoCatalog, given, nil)
+	expect.OK(t, err)
+	defer closing()
+	looks("while it does not,", console, operator.Scope{}, "valkey")
+	looks("while it does not, of the provider,", console, operator.Scope{Provider: "postgres", Target: "default"})
 }
 
 // Where a server is comes from a flag before the environment, its password perhaps
