@@ -245,6 +245,40 @@ func TestOperatorsAct(t *testing.T) {
 	has(t, b.polled("slow-2", token), "No.")
 }
 
+// A server that is not reached, or that nothing leads to, is a failure in either format, and hides no other server's outcome.
+func TestReconcileOfServersThatAreNotReached(t *testing.T) {
+	b := newBench(t)
+	b.stop()
+	const nowhere = "://longshore:secret@127.0.0.1:1/longshore"
+	for _, step := range []struct {
+		name, scheme, server string
+		says                 string // in the diagnostics
+	}{
+		{"LONGSHORE_POSTGRES_URL", "postgresql", "postgres", "not all servers were reached"},
+		{"LONGSHORE_MARIADB_URL", "mariadb", "mariadb", "--postgres is not given"}, // it was in the first step
+	} {
+		for _, format := range []string{"table", "json"} {
+			status, out, diagnostics := called(t, map[string]string{step.name: step.scheme + nowhere},
+				"reconcile", "-o", format, "--data", b.dir)
+			expect.Same(t, step.server+" in "+format+": exit status", 1, status)
+			has(t, diagnostics, step.says)
+			if format == "table" {
+				has(t, out, step.server+"/default: not reached")
+				continue
+			}
+			var all []operator.Reconciled
+			if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 || all[0].Provider != step.server ||
+				all[0].Unreached == "" {
+				t.Errorf("%s: %v in:\n%s", step.server, err, out)
+			}
+		}
+	}
+	status, out, diagnostics := called(t, nil, "reconcile", "postgres", "-o", "json", "--data", b.dir)
+	expect.Same(t, "what is printed if nothing leads to any server", "", out)
+	expect.Same(t, "exit status", 1, status)
+	has(t, diagnostics, "--postgres is not given")
+}
+
 // A rebuild that may have missed something says so, and not as one of the things that it cannot derive.
 func TestRebuildWithoutRest(t *testing.T) {
 	var out strings.Builder

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,14 +33,18 @@ bindings again. The command may be stopped and run again.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args = append(args, "", "")
 			all, err := ask(c.Context(), p, operator.Reconcile, operator.Scope{Provider: args[0], Target: args[1], Meant: yes})
-			if err != nil {
+			switch {
+			case err != nil && len(all) == 0: // an empty list would say that all is well
 				return err
-			}
-			if f.json() {
+			case f.json():
 				printJSON(c.OutOrStdout(), each(all))
-				return nil
+			default:
+				printReconciled(c.OutOrStdout(), all, yes)
 			}
-			return printReconciled(c.OutOrStdout(), all, yes)
+			if err == nil && slices.ContainsFunc(all, func(r operator.Reconciled) bool { return r.Unreached != "" }) {
+				err = errors.New("not all servers were reached: mend that, and run the command again")
+			}
+			return err
 		},
 	}
 	p.flags(c)
@@ -48,17 +53,15 @@ bindings again. The command may be stopped and run again.`,
 	return c
 }
 
-// printReconciled prints the outcome for each server. It fails if a server could not be reached.
-func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error {
+// printReconciled prints the outcome for each server.
+func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) {
 	if len(all) == 0 {
 		printf(out, "No provider here is on servers that can be restored.\n")
 	}
-	unreached := false
 	for _, r := range all {
 		name := r.Provider + "/" + r.Target
 		switch {
 		case r.Unreached != "":
-			unreached = true
 			printf(out, "%s: not reached, or not to the end: %s\n", name, r.Unreached)
 		case r.Trouble == "":
 			printf(out, "%s: is as it was: nothing is to be done.\n", name)
@@ -87,8 +90,4 @@ func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error
 			printf(out, "  %d logins are owned by a binding and stay. Nothing was changed: say --yes.\n", r.Logins)
 		}
 	}
-	if unreached {
-		return errors.New("not all servers were reached: mend that, and run the command again")
-	}
-	return nil
 }
