@@ -2,11 +2,13 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/adapters"
 	"github.com/longshore/longshore/internal/app/console"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
@@ -62,16 +64,22 @@ func Console(
 
 // consoleOf returns the console of a folder on which no broker runs.
 func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) string, lost func(what string)) (
-	_ *operator.Console, wired map[string]wired.Provider, err error,
+	_ *operator.Console, made map[string]wired.Provider, err error,
 ) {
-	var left map[string]error
-	if !f.ReadOnly { // providers write
-		wired, left, err = wiredIn(rows(), f, offered, getenv, func(backup.Server) {}, slog.New(slog.DiscardHandler))
+	made, left := map[string]wired.Provider{}, map[string]error{}
+	if f.ReadOnly { // providers write
+		why := advice.For(fmt.Sprintf("data folder %q", f.Dir), "cannot be written, which its providers need",
+			"allow it to be written")
+		for name := range rows() {
+			left[name] = why
+		}
+	} else {
+		made, left, err = wiredIn(rows(), f, offered, getenv, func(backup.Server) {}, slog.New(slog.DiscardHandler))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	console := console.New(ledger.New(f.Records, app.NewID), offered, wired, operator.Options{
+	console := console.New(ledger.New(f.Records, app.NewID), offered, made, operator.Options{
 		Vault: f.Vault, Whose: f.Whose(), Now: f.Now, Lost: lost, Damaged: f.Damaged, Rebuilt: f.Rebuilt,
 		Platforms: platforms.Names(f.Logins()), Names: adapters.Names(f.Whose().Broker),
 	})
@@ -81,5 +89,5 @@ func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) s
 			absent{why}.join(console, name)
 		}
 	}
-	return console, wired, nil
+	return console, made, nil
 }

@@ -32,11 +32,14 @@ func asAnother(t *testing.T) {
 }
 
 // A folder that cannot be written, such as a snapshot that is mounted to be read, can be
-// checked, and what it records be listed. Nothing else can be done with it.
+// checked, and what it records be listed. Nothing else can be done with it: its servers are not asked, and a command says so.
 func TestAFolderThatCannotBeWritten(t *testing.T) {
 	for name, lose := range map[string]string{"Whole": "", "WithoutItsLock": "lock"} {
 		t.Run(name, func(t *testing.T) {
 			dir := withInstances(t, "one", "two")
+			opened(t, Settings{Data: dir, Getenv: func(name string) string {
+				return map[string]string{"LONGSHORE_POSTGRES_URL": deadServer}[name]
+			}}).Close()
 			if lose != "" {
 				expect.OK(t, os.Remove(filepath.Join(dir, lose)))
 			}
@@ -78,6 +81,10 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			expect.Same(t, "it lists", "two one", strings.Join(ids, " "))
 			err = expect.Err(operator.Resume.Ask(t.Context(), console, operator.None{}))
 			expect.Says(t, "changing it", fmt.Sprint(err), "allow its folder to be written")
+			err = expect.Err(operator.Owner.Ask(t.Context(), console, "lsdsomething"))
+			expect.Says(t, "asking whose something is", fmt.Sprint(err), "not every server could be asked", "cannot be written")
+			err = expect.Err(operator.Reconcile.Ask(t.Context(), console, operator.Scope{}))
+			expect.Says(t, "looking at its servers", fmt.Sprint(err), "not every server could be looked at", "cannot be written")
 			closing()
 			err = expect.Err(folder.Open(dir, inputs))
 			expect.Says(t, "starting on it", fmt.Sprint(err), "allow it to be written")
