@@ -62,7 +62,8 @@ func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance
 
 func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	w, err := p.wanted(ctx, at, in)
-	if err == nil && hosted.TargetIn(in.Former) != hosted.TargetIn(in.Snapshot) {
+	// The former plan does not say where the instance is: a rebuilt record has none.
+	if err == nil && at.Name != hosted.TargetIn(in.Snapshot) {
 		err = provider.Failf("The new plan's databases are on another server, and a database cannot be moved. " +
 			"Order a new instance of that plan, and copy the data.")
 	}

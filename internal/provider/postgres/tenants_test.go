@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 	"github.com/longshore/longshore/internal/test/providertest"
@@ -154,6 +155,21 @@ func TestUpdate(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A rebuilt record does not say what the plan was. Its instance is updated where it is, and nowhere else.
+func TestUpdateOfARebuiltRecord(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, fakeAccess, func(o *postgres.Options) { o.Accesses["elsewhere"] = fakeAccess })
+	d.p.Fake(postgres.NewFake("one", d.clock.Now))
+	d.in.Snapshot = []byte(`{"target":"elsewhere"}`)
+	d.provision()
+	expect.Same(t, "where it is", "elsewhere", d.in.Target.Name)
+	d.in.Snapshot = nil
+	d.must(d.updating("u1", `{"target":"elsewhere","connection_limit":7}`, ``))
+	if _, f := d.drive(d.updating("u2", `{"connection_limit":7}`, ``)); f == nil {
+		t.Error("it got the plan of a server where it is not")
+	}
 }
 
 // A choice that the plan or the server does not allow fails before anything is made.
