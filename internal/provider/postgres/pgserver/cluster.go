@@ -98,7 +98,8 @@ func (c Cluster) write(name, text string) error {
 	if err := os.WriteFile(path+".new", []byte(heading+text), 0o640); err != nil {
 		return err
 	}
-	return errors.Join(c.Account.giveGroup(path+".new"), os.Rename(path+".new", path))
+	// The umask may have taken the right to read from the group.
+	return errors.Join(os.Chmod(path+".new", 0o640), c.Account.giveGroup(path+".new"), os.Rename(path+".new", path))
 }
 
 func (c Cluster) beside(name string) string { return filepath.Join(filepath.Dir(c.Data), name) }

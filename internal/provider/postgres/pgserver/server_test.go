@@ -421,6 +421,19 @@ func TestRoot(t *testing.T) {
 	refused(t, with(o, pgserver.EnvUser, "root"), pgserver.EnvUser)
 }
 
+// A server of another user reads who may connect, whatever the umask of root is. The umask is the whole process's: no other
+// test may run meanwhile.
+func TestAccessUnderAStrictUmask(t *testing.T) {
+	dir := t.TempDir()
+	c := pgserver.Cluster{Data: filepath.Join(dir, "data"), Account: expect.Get(pgserver.FindAccount(""))(t)}
+	defer syscall.Umask(syscall.Umask(0o077))
+	expect.OK(t, c.WriteAccess())
+	for _, name := range []string{"hba.conf", "ident.conf"} {
+		info := expect.Get(os.Stat(filepath.Join(dir, name)))(t)
+		expect.Same(t, "the mode of "+name, fs.FileMode(0o640), info.Mode())
+	}
+}
+
 // A user other than root runs the server as themselves.
 func TestOtherThanRoot(t *testing.T) {
 	t.Parallel()
