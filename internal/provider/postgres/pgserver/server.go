@@ -300,10 +300,11 @@ func (s *Server) watch(ctx context.Context) {
 		if n%60 == 0 {
 			prune(s.cluster.beside(dirLog), s.log)
 		}
-		if alive(int(s.pid.Load())) {
+		if pid := int(s.pid.Load()); pid != 0 && alive(pid) {
 			backoff = 1
 			continue
 		}
+		s.pid.Store(0) // the system may give the id to another process
 		if n%backoff != 0 {
 			continue
 		}
