@@ -89,6 +89,7 @@ func open(dir string, anew bool, o Options) (_ *Folder, err error) {
 			f.Close()
 		}
 	}()
+	giveToOwner(f.lock.Name())
 
 	mark, found, err := readMarker(dir)
 	if err != nil {
@@ -194,12 +195,14 @@ func (f *Folder) setUp() error {
 	if err := vault.CreateKeyFile(f.Path(fileKey)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
 	}
+	giveToOwner(f.Path(fileKey))
 	if f.Vault, err = vault.ReadKeyFile(f.Path(fileKey)); err != nil {
 		return fail("is damaged: the vault's key cannot be read", restoreKey, err)
 	}
 	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
 		return fail("cannot be set up", Restore, err)
 	}
+	giveToOwner(f.Path(fileRecords))
 	f.mark = marker{Format: folderFormat, Records: f.Records.Identity(), Broker: f.newID()}
 	if err := f.keepCheck(context.Background()); err != nil {
 		return fail("cannot be set up", "allow it to be written, or name another with --data", err)

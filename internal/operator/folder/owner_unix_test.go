@@ -20,7 +20,6 @@ func TestWhatRootWritesBelongsToTheFoldersOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
-	const owner = 12345
 	dir := filled(t)
 	each := func(do func(path string) error) {
 		t.Helper()
@@ -50,13 +49,35 @@ func TestWhatRootWritesBelongsToTheFoldersOwner(t *testing.T) {
 		expect.OK(t, os.Remove(filepath.Join(dir, lost)))
 		rebuilt(t, dir)
 	}
-	each(func(path string) error {
-		info, err := os.Lstat(path)
-		if err == nil && info.Sys().(*syscall.Stat_t).Uid != owner {
-			t.Errorf("%s is root's", filepath.Base(path))
+	each(func(path string) error { return isOwners(t, path) })
+}
+
+const owner = 12345
+
+// isOwners requires that a file belongs to the owner.
+func isOwners(t *testing.T, path string) error {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err == nil && info.Sys().(*syscall.Stat_t).Uid != owner {
+		t.Errorf("%s is root's", filepath.Base(path))
+	}
+	return err
+}
+
+// The broker starts on a folder that a command of root has set up, or has opened without its lock.
+func TestWhatRootSetsUpBelongsToTheFoldersOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	dir := t.TempDir()
+	expect.OK(t, os.Lchown(dir, owner, owner))
+	for range 2 {
+		opens(t, dir)
+		for _, name := range []string{fileLock, fileKey, fileRecords, fileMarker} {
+			expect.OK(t, isOwners(t, filepath.Join(dir, name)))
 		}
-		return err
-	})
+		expect.OK(t, os.Remove(filepath.Join(dir, fileLock)))
+	}
 }
 
 // A child that is being started holds each file of its parent until it runs its program: a folder that was
