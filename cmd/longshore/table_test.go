@@ -89,6 +89,14 @@ func TestTextsOfOthersStayInTheirLine(t *testing.T) {
 	}
 }
 
+// A broker whose clock is ahead starts operations in this machine's future: their bars are empty until then.
+func TestProgressBeforeTheStart(t *testing.T) {
+	now := time.Now()
+	r := operator.Row{Instance: "i", Operation: &operator.Operation{Kind: "provision", Phase: string(lifecycle.InProgress),
+		Started: now.Add(time.Minute), Expected: now.Add(2 * time.Minute)}}
+	has(t, progressLine(r, now), "[....................]   0 %  provision of i")
+}
+
 // A limit keeps the newest however late they are read, and columns of numbers and times sort as such.
 func TestOrders(t *testing.T) {
 	pages := 0

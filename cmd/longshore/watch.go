@@ -76,7 +76,7 @@ func progressLine(r operator.Row, now time.Time) string {
 	op := r.Operation
 	percent := op.Percent
 	if total := op.Expected.Sub(op.Started); percent == 0 && !op.Expected.IsZero() && total > 0 {
-		percent = int(min(99, 100*now.Sub(op.Started)/total))
+		percent = int(max(0, min(99, 100*now.Sub(op.Started)/total))) // the broker's clock may be ahead of this one
 	}
 	name := r.Instance
 	if r.Binding != "" {
