@@ -118,7 +118,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 		return nil, err
 	}
 	b.console = b.newConsole(records, s.Origin)
-	b.control = socket.Listen(folder.Control(s.Data), b.console.Call, b.backup, log)
+	b.control = socket.Listen(folder.Control(s.Data), b.console.Call, b.backup, app.Now, log)
 	var ctx context.Context
 	ctx, b.stop = context.WithCancel(context.Background())
 	go b.sweep(ctx)

@@ -38,6 +38,10 @@ const (
 // the trailer was cut off.
 const trailerEnd = "Longshore-End"
 
+// stalled is how long the reader of a backup may take nothing. A reader that stalls for ever would fill the disk: until
+// the backup has ended, the server in the folder keeps its whole log of changes.
+const stalled = 5 * time.Minute
+
 // A Save writes the backup that a wish describes.
 type Save func(ctx context.Context, wish backup.Wish, to io.Writer) error
 
@@ -78,8 +82,8 @@ type Server struct {
 }
 
 // Listen answers on a socket at the given path. If the socket cannot be made, the broker runs
-// without it: the log says so, and the server is nil.
-func Listen(path string, link operator.Link, save Save, log *slog.Logger) *Server {
+// without it: the log says so, and the server is nil. Now is the machine's clock.
+func Listen(path string, link operator.Link, save Save, now func() time.Time, log *slog.Logger) *Server {
 	if len(path) > longestPath {
 		log.Warn("operators' commands cannot reach this broker while it runs: " +
 			"the path of its data folder is too long for a socket")
@@ -94,9 +98,10 @@ func Listen(path string, link operator.Link, save Save, log *slog.Logger) *Serve
 		log.Warn("operators' commands cannot reach this broker while it runs", "error", err)
 		return nil
 	}
+	until := func() time.Time { return now().Add(stalled) }
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathCall+"{method}", func(w http.ResponseWriter, r *http.Request) { call(w, r, link) })
-	mux.HandleFunc("POST "+pathBackup, func(w http.ResponseWriter, r *http.Request) { stream(w, r, save) })
+	mux.HandleFunc("POST "+pathBackup, func(w http.ResponseWriter, r *http.Request) { stream(w, r, save, until) })
 	s := &Server{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, listener: listener}
 	go func() { _ = s.server.Serve(listener) }()
 	return s
@@ -116,15 +121,39 @@ func call(w http.ResponseWriter, r *http.Request, link operator.Link) {
 	_ = json.NewEncoder(w).Encode(outcomeOf(out, err)) // the operator may be gone
 }
 
-func stream(w http.ResponseWriter, r *http.Request, save Save) {
+func stream(w http.ResponseWriter, r *http.Request, save Save, until func() time.Time) {
 	var wish backup.Wish
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, largestCall)).Decode(&wish)
 	w.Header().Set("Trailer", trailerEnd)
+	to := patient{w, http.NewResponseController(w), until}
 	if err == nil {
-		err = save(r.Context(), wish, w)
+		err = save(r.Context(), wish, to)
 	}
+	// The outcome may come long after the last write.
+	to.renew()
 	raw, _ := json.Marshal(outcomeOf(nil, err)) // strings can always be encoded
 	w.Header().Set(trailerEnd, strconv.QuoteToASCII(string(raw)))
+}
+
+// A patient writer fails once its reader has stalled.
+type patient struct {
+	http.ResponseWriter
+	on    *http.ResponseController
+	until func() time.Time // when the reader has stalled
+}
+
+func (p patient) renew() { _ = p.on.SetWriteDeadline(p.until()) } // the connection may be gone
+
+// Write implements io.Writer.
+func (p patient) Write(b []byte) (int, error) {
+	p.renew()
+	return p.ResponseWriter.Write(b)
+}
+
+// Flush implements http.Flusher.
+func (p patient) Flush() {
+	p.renew()
+	_ = p.on.Flush()
 }
 
 // Close ends the server. It accepts a nil Server.

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
@@ -24,7 +28,7 @@ func listening(t *testing.T, link operator.Link, save socket.Save) (path string)
 	dir, err := os.MkdirTemp("", "socket") // t.TempDir may be too long for a socket
 	expect.OK(t, err)
 	path = filepath.Join(dir, "s")
-	s := socket.Listen(path, link, save, slog.New(slog.DiscardHandler))
+	s := socket.Listen(path, link, save, time.Now, slog.New(slog.DiscardHandler))
 	if s == nil {
 		t.Fatal("it does not listen")
 	}
@@ -123,6 +127,56 @@ func TestBackupsStream(t *testing.T) {
 	err = client.Backup(t.Context(), backup.Wish{Instance: "one"}, full{})
 	expect.Fails(t, "where nothing more can be written", errFull, err)
 	expect.Never(t, "where nothing more can be written", fmt.Sprint(err), "broker")
+}
+
+// A reader that takes nothing ends its backup: otherwise the server in the folder would keep its log of changes for ever.
+func TestAStalledReaderEndsItsBackup(t *testing.T) {
+	ended := make(chan error, 1)
+	save := func(_ context.Context, _ backup.Wish, to io.Writer) (err error) {
+		for part := make([]byte, 1<<16); err == nil; {
+			_, err = to.Write(part)
+		}
+		ended <- err
+		return err
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		socket.Stream(w, r, save, func() time.Time { return time.Now().Add(time.Millisecond) })
+	}))
+	defer server.Close()
+	reader := expect.Get(net.Dial("tcp", server.Listener.Addr().String()))(t)
+	defer func() { _ = reader.Close() }()
+	expect.OK(t, expect.Err(io.WriteString(reader, "POST / HTTP/1.1\r\nHost: broker\r\nContent-Length: 2\r\n\r\n{}")))
+	expect.Fails(t, "the backup", os.ErrDeadlineExceeded, <-ended)
+}
+
+// A backup may take longer than its reader may stall: each write has the whole time, and so has the outcome.
+func TestEachWriteHasItsTime(t *testing.T) {
+	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
+	save := func(_ context.Context, _ backup.Wish, to io.Writer) error {
+		for n := range 3 {
+			expect.OK(t, expect.Err(to.Write([]byte("part"))))
+			expect.Same(t, "the writes that have a deadline", n+1, len(w.deadlines))
+		}
+		return nil
+	}
+	var given []time.Time
+	socket.Stream(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}")), save, func() time.Time {
+		given = append(given, time.Unix(int64(len(given)), 0))
+		return given[len(given)-1]
+	})
+	expect.Same(t, "the deadlines of the writes and of the outcome", given, w.deadlines)
+	expect.Same(t, "the writes and the outcome that have a deadline", 4, len(w.deadlines))
+}
+
+// A bounded recorder notes the deadlines of writes.
+type bounded struct {
+	*httptest.ResponseRecorder
+	deadlines []time.Time
+}
+
+func (w *bounded) SetWriteDeadline(at time.Time) error {
+	w.deadlines = append(w.deadlines, at)
+	return nil
 }
 
 var errFull = errors.New("no space left on device")

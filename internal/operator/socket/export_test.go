@@ -1,0 +1,4 @@
+package socket
+
+// Stream answers one request for a backup.
+var Stream = stream
