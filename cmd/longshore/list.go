@@ -87,6 +87,12 @@ func newListing(what operator.What) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a.query.ID = strings.Join(args, "")
 		if *follow {
+			if a.json() || a.query.State != "" && a.query.State != "running" {
+				return &usageError{"--watch follows what runs, in lines of text: leave out -o json, and any --state but running"}
+			}
+			if err := a.bound(); err != nil {
+				return err
+			}
 			link, closing, err := a.broker.open(c.Context())
 			if err != nil {
 				return err

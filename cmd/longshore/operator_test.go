@@ -220,6 +220,12 @@ func TestOperatorsAct(t *testing.T) {
 	b.provision("soon-1", "async", 10, 202)
 	has(t, b.operate(0, "instances", "--watch"), "provision of soon-1: in progress", "provision of soon-1: succeeded",
 		"[####################] 100 %", "Nothing runs.")
+	has(t, b.operate(2, "instances", "--watch", "-o", "json"), "leave out -o json")
+	has(t, b.operate(2, "operations", "--watch", "--state", "failed"), "any --state but running")
+	has(t, b.operate(2, "bindings", "--watch", "--newer", "-1h"), "not negative")
+	b.provision("soon-2", "async", 10, 202)
+	watched := strings.Fields("operations --watch --older 1h --state running -o wide")
+	expect.Same(t, "what is followed of what began an hour ago", "Nothing runs.\n", b.operate(0, watched...))
 	token := b.provision("slow-1", "async", 3600, 202)
 	has(t, b.operate(0, "retry", token), "Started again, as attempt 2")
 	has(t, b.operate(1, "settle", token, "--failed", "Ask for it again next week."), "say --yes")

@@ -259,8 +259,8 @@ func asks(c *cobra.Command, t rowTable) *asking {
 	return a
 }
 
-// answer prints the list of the broker. The error says what could not be read.
-func (a *asking) answer(c *cobra.Command, print func(out io.Writer, all []operator.Row) error) error {
+// bound reads the flags that bound the rows.
+func (a *asking) bound() error {
 	switch {
 	case a.limit < 0:
 		return &usageError{"--limit is negative: give a number of rows, or 0 for all"}
@@ -272,6 +272,14 @@ func (a *asking) answer(c *cobra.Command, print func(out io.Writer, all []operat
 	}
 	if a.newer > 0 {
 		a.query.Since = time.Now().Add(-a.newer)
+	}
+	return nil
+}
+
+// answer prints the list of the broker. The error says what could not be read.
+func (a *asking) answer(c *cobra.Command, print func(out io.Writer, all []operator.Row) error) error {
+	if err := a.bound(); err != nil {
+		return err
 	}
 	link, closing, err := a.broker.open(c.Context())
 	if err != nil {
