@@ -266,9 +266,12 @@ func (h holder) kill() {
 // copyOf is a copy of a program that every user can run.
 func copyOf(t *testing.T, program string) string {
 	t.Helper()
+	raw := expect.Get(os.ReadFile(program))(t)
+	syscall.ForkLock.RLock() // a process that another test starts would hold the file open, and nobody could run it
+	defer syscall.ForkLock.RUnlock()
 	f := expect.Get(os.CreateTemp("", "longshore-program-"))(t)
 	t.Cleanup(func() { _ = os.Remove(f.Name()) })
-	expect.Get(f.Write(expect.Get(os.ReadFile(program))(t)))(t)
+	expect.Get(f.Write(raw))(t)
 	expect.OK(t, errors.Join(f.Chmod(0o755), f.Close()))
 	return f.Name()
 }
