@@ -14,7 +14,7 @@ import (
 
 // value is what a template says at a place, in the words of plain: the type of a resource without AWS::, after a slash the
 // beginning of its id where there are several, and after a space the way down, of names and indexes with dots between them.
-// What is not there is empty.
+// A value that is absent is the empty text.
 func (t template) value(tb testing.TB, place string) string {
 	tb.Helper()
 	resource, way, _ := strings.Cut(place, " ")

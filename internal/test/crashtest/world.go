@@ -13,7 +13,6 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
@@ -149,7 +148,8 @@ func (w *world) begin() {
 	b, s, r := kit.BrokerOptions(), kit.WorkerOptions(), kit.ReaperOptions()
 	b.Records, s.Records = w.brokersRecords(), w.workersRecords()
 	r.Inventory = &reaper.InventoryOptions{
-		Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Whose: whose, Every: time.Hour,
+		Records: w.ledger, Whose: whose, Every: time.Hour,
+		Listers: map[string]reaper.Lister{w.subject.Name: testkit.Lister{Inventory: w.holds}},
 	}
 	w.broker, w.worker, w.reaper = broker.New(b), worker.New(s), reaper.New(r)
 }
@@ -215,21 +215,6 @@ func (w *world) crash() {
 	for _, ref := range refs {
 		w.visits = append(w.visits, visit{ref, w.clock})
 	}
-}
-
-// lister lets the reaper see what exists.
-type lister struct{ provider.Inventory }
-
-func (l lister) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
-	page, next, err := l.Inventory.List(ctx, cursor)
-	for _, h := range page {
-		things = append(things, lifecycle.Thing{
-			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
-			Origin: h.Tags.Origin, KeptUntil: h.RetainedUntil,
-			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
-		})
-	}
-	return things, next, err
 }
 
 // goOn does the next thing that happens: something lands, a process goes on,
