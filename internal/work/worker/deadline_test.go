@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/limits"
@@ -263,4 +264,38 @@ func TestACallWhoseTimeWasUpKeepsItsLease(t *testing.T) {
 	if i := w.instance(); len(i.Leases) != 1 || !i.Leases[0].TimedOut {
 		t.Errorf("its leases are %+v", i.Leases)
 	}
+}
+
+// slowly is a provider that takes 45 s to say that it does not refuse a deletion.
+type slowly struct{ stub }
+
+func (slowly) Refuses(context.Context, provider.Instance) error {
+	time.Sleep(45 * time.Second)
+	return nil
+}
+
+// The second of two calls in one step ends in time to record its answer, before the step's process ends.
+func TestTheSecondCallOfAStepIsRecordedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.clock = time.Now()
+		done(provision, bind)(w)
+		ref, o := w.asks(deprovision), w.kit().WorkerOptions()
+		time.Sleep(time.Until(w.clock)) // from here on, the clock is the bubble's
+		o.Now = time.Now
+		o.Providers = map[string]wired.Provider{"demo": testkit.Wire(slowly{stub{unbind: func(ctx context.Context, _ provider.Binding) (
+			provider.Status, error) {
+			<-ctx.Done()
+			return provider.Status{}, ctx.Err()
+		}}}, 45*time.Second)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		expect.Get(worker.New(o).Step(ctx, ref))(t)
+		ends, _ := ctx.Deadline()
+		expect.Same(t, "the time that is left to record the answer", 10*time.Second, time.Until(ends))
+		i := w.instance()
+		if i.Operation.Faults != 1 || len(i.Leases) != 1 || !i.Leases[0].TimedOut {
+			t.Errorf("%+v, leases %+v", i.Operation, i.Leases)
+		}
+	})
 }

@@ -139,14 +139,18 @@ func outOfHand(err error) bool {
 }
 
 // within gives a call of a provider a deadline earlier than that of the step, so that there is
-// always time left to record the answer.
+// always time left to record the answer, also if the step has made another call before.
 func (w *Worker) within(ctx context.Context, name string,
 	call func(context.Context, wired.Provider) (provider.Status, error)) (provider.Status, error) {
 	p, err := w.provider(name)
 	if err != nil {
 		return provider.Status{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
+	limit := p.Timeout()
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, deadline.Sub(w.Now())-recordTimeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	status, err := call(ctx, p)
 	if failure := (*provider.Failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &failure) {
