@@ -9,11 +9,10 @@ import (
 // Undelete set. It also returns the operation that the new one replaces, so that its token
 // is still answered. The caller commits the former life beside it: see SetAside.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
-	r, err := r.next(BeginCreate)
+	r, past, err := r.begun(BeginCreate, s, r.either(Provision, Bind))
 	if err != nil {
 		return r, nil, err
 	}
-	past := r.begin(s, r.either(Provision, Bind))
 	r.Incarnation, r.Created = s.ID, r.Operation.Started
 	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
 	r.Grant, r.Made = nil, Made{Broker: fresh.Made.Broker, Target: fresh.Made.Target, Origin: fresh.Made.Origin}
@@ -46,24 +45,21 @@ func (r Record) SetAside(now time.Time) *Record {
 
 // BeginUpdate starts a change towards the target.
 func (r Record) BeginUpdate(s Start, target Attributes) (Record, *PastOperation, error) {
-	r, err := r.next(BeginUpdate)
-	if err != nil {
-		return r, nil, err
+	r, past, err := r.begun(BeginUpdate, s, Update)
+	if err == nil {
+		r.Operation.Target = &target
 	}
-	past := r.begin(s, Update)
-	r.Operation.Target = &target
-	return r, past, nil
+	return r, past, err
 }
 
 // BeginDelete starts the deletion. It overtakes a running creation.
 func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
-	was := r.State
-	r, err := r.next(BeginDelete)
-	if err != nil {
-		return r, nil, err
+	unfinished := !r.IsBinding() && (r.Unfinished || r.State == Creating || r.State == CreateFailed)
+	r, past, err := r.begun(BeginDelete, s, r.either(Deprovision, Unbind))
+	if err == nil {
+		r.Unfinished = unfinished
 	}
-	r.Unfinished = !r.IsBinding() && (r.Unfinished || was == Creating || was == CreateFailed)
-	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
+	return r, past, err
 }
 
 // A Thing exists in the cloud, and its label describes it. Without a record, it is an orphan.
@@ -92,13 +88,11 @@ type Thing struct {
 // BeginOrphanDeletion gives an orphan the record of a former life, whose operation removes the
 // orphan. An instance or binding that has the id now, or gets it meanwhile, is left alone.
 func (r Record) BeginOrphanDeletion(s Start, orphan Thing) (Record, error) {
-	r, err := r.next(BeginOrphanDeletion)
-	if err != nil {
-		return r, err
+	r, _, err := r.begun(BeginOrphanDeletion, s, r.either(Deprovision, Unbind))
+	if err == nil {
+		r.orphaned(orphan)
 	}
-	r.orphaned(orphan)
-	r.begin(s, r.either(Deprovision, Unbind))
-	return r, nil
+	return r, err
 }
 
 // orphaned gives the record the members that are known of an orphan.

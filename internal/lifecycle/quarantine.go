@@ -15,26 +15,20 @@ const releasedLook = 30 * 24 * time.Hour
 // in use: its users must notice, and have time to say so, before it is deleted. The record
 // is a former life's, and accounts for everything that was made for that life.
 func (r Record) BeginQuarantine(s Start, orphan Thing) (Record, error) {
-	r, err := r.next(BeginQuarantine)
-	if err != nil {
-		return r, err
-	}
-	r.orphaned(orphan)
-	r.Kept = &Kept{Since: s.Now, Until: s.Now.Add(QuarantineTime), Name: orphan.Name}
 	s.Timeout = QuarantineTime // no user waits for it
-	r.begin(s, Quarantine)
-	return r, nil
+	r, _, err := r.begun(BeginQuarantine, s, Quarantine)
+	if err == nil {
+		r.orphaned(orphan)
+		r.Kept = &Kept{Since: s.Now, Until: s.Now.Add(QuarantineTime), Name: orphan.Name}
+	}
+	return r, err
 }
 
 // BeginRelease begins to put an orphan back into use, for good.
 func (r Record) BeginRelease(s Start) (Record, error) {
-	r, err := r.next(BeginRelease)
-	if err != nil {
-		return r, err
-	}
 	s.Timeout = QuarantineTime
-	r.begin(s, Release)
-	return r, nil
+	r, _, err := r.begun(BeginRelease, s, Release)
+	return r, err
 }
 
 // OfOrphan reports whether the record is that of an orphan, in quarantine or released, and not that of a kept life.

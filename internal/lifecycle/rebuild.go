@@ -48,7 +48,7 @@ func (r Record) LostGrant() bool {
 
 // LostWork reports whether the last operation failed because its sealed input is lost.
 func (r Record) LostWork() bool {
-	return r.Operation != nil && r.Operation.Phase == Failed && r.Operation.Description == failLost().Message
+	return r.Operation != nil && r.Operation.Phase == Failed && r.Operation.Description == lostWork
 }
 
 // Lose drops the sealed members that can no longer be opened. A running creation or update
@@ -61,18 +61,15 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 	}
 	if r.InProgress() && !op.Kind.Deletes() && slices.ContainsFunc(needed, lost) {
 		var err error
-		if r, err = r.Fail(now, failLost()); err != nil {
+		if r, err = r.Fail(now, Failure{Message: lostWork}); err != nil {
 			return r, err
 		}
 	}
-	if lost(r.Secret) {
-		r.Secret = nil
-	}
-	if lost(r.Made.State) { // the provider finds its things without the state
-		r.Made.State = nil
-	}
-	if lost(r.Attributes.SealedContext) { // the members that are compared stay readable
-		r.Attributes.SealedContext = nil
+	// The provider finds its things without the state, and the members of the context that are compared stay readable.
+	for _, member := range []*Sealed{&r.Secret, &r.Made.State, &r.Attributes.SealedContext} {
+		if lost(*member) {
+			*member = nil
+		}
 	}
 	if op := r.Operation; op != nil && op.Target != nil && lost(op.Target.SealedContext) {
 		r = r.clone()
@@ -80,16 +77,13 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 		without.SealedContext = nil
 		r.Operation.Target = &without
 	}
-	if lost(r.Grant) {
-		r.Grant, r.Rebuilt = nil, now
-	}
-	if lost(r.Attributes.Parameters) {
-		r.Attributes.Parameters, r.Rebuilt = nil, now
+	for _, member := range []*Sealed{&r.Grant, &r.Attributes.Parameters} {
+		if lost(*member) {
+			*member, r.Rebuilt = nil, now
+		}
 	}
 	return r, nil
 }
 
-func failLost() Failure {
-	return Failure{Message: "The broker has lost what was asked for. Delete what was to be created and create it again, or " +
-		"repeat the update."}
-}
+// lostWork is the failure of an operation whose sealed input is lost.
+const lostWork = "The broker has lost what was asked for. Delete what was to be created and create it again, or repeat the update."

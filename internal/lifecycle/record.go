@@ -223,8 +223,12 @@ func (r Record) clone() Record {
 	return r
 }
 
-// begin makes a new operation the current one and returns the one that it replaces.
-func (r *Record) begin(s Start, kind Kind) *PastOperation {
+// begun returns the record after an event that makes a new operation the current one, and the operation that it replaces.
+func (r Record) begun(e Event, s Start, kind Kind) (Record, *PastOperation, error) {
+	r, err := r.next(e)
+	if err != nil {
+		return r, nil, err
+	}
 	past, started := r.past(s.Now), after(s.Now, r.last())
 	r.Failed = r.failedBefore(s, kind)
 	r.Operation = s.operation(kind)
@@ -241,7 +245,7 @@ func (r *Record) begin(s Start, kind Kind) *PastOperation {
 	case kind.Creates():
 		r.createReceived(s.Received, s.Now)
 	}
-	return past
+	return r, past, nil
 }
 
 // failedBefore returns the failed creation to remember beside a new operation. There is one
