@@ -132,16 +132,6 @@ var (
 	}
 )
 
-var classes = func() map[string]Class {
-	all := map[string]Class{}
-	for class, codes := range byCode {
-		for _, code := range codes {
-			all[code] = class
-		}
-	}
-	return all
-}()
-
 // Of returns an error's class; None for nil.
 func Of(err error) Class {
 	if err == nil {
@@ -152,8 +142,10 @@ func Of(err error) Class {
 		return Passing // an error of the network, or of a context that has ended
 	}
 	code, _, _ := strings.Cut(said.ErrorCode(), ":") // some services add an address
-	if class, ok := classes[code]; ok {
-		return class
+	for class, codes := range byCode {
+		if slices.Contains(codes, code) {
+			return class
+		}
 	}
 	for _, rule := range byMessage[code] {
 		if regexp.MustCompile(rule.pattern).MatchString(said.ErrorMessage()) {
