@@ -90,7 +90,7 @@ type reconciliation struct {
 	wired wired.Provider
 	wired.Reconciler
 	target provider.Target
-	known  lifecycle.TargetEpoch
+	known  ledger.TargetEpoch
 	said   target.Epoch
 	copied bool // another broker has raised it, and it was not restored
 	out    Reconciled
@@ -199,8 +199,8 @@ func (r *reconciliation) survey(ctx context.Context) (stands bool, err error) {
 		if !asked || known.Identity != r.target.Identity {
 			continue
 		}
-		why := r.said.Check(r.out.Target, epochOf(known).Epoch)
-		if r.copied = why == nil && epochOf(r.known).Foreign(r.said); r.copied {
+		why := r.said.Check(r.out.Target, known.Epoch)
+		if r.copied = why == nil && r.known.Foreign(r.said); r.copied {
 			why = target.Copied(r.out.Target)
 		}
 		if why != nil && known.Version != r.known.Version {
@@ -330,10 +330,6 @@ func (r *reconciliation) begin(ctx context.Context) error {
 	return err
 }
 
-func epochOf(e lifecycle.TargetEpoch) target.Known {
-	return target.Known{Epoch: target.Epoch{Line: e.Line, Count: e.Count, Mark: e.Mark}, Reserved: e.Reserved}
-}
-
 // goOn lets operations on the target resume.
 func (r *reconciliation) goOn(ctx context.Context) error {
 	_, now, err := r.looked(ctx)
@@ -343,7 +339,7 @@ func (r *reconciliation) goOn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.known.Line, r.known.Count, r.known.Mark, r.known.Reserved = now.Line, now.Count, now.Mark, ""
+	r.known.Known = target.Known{Epoch: now}
 	err = r.keep(ctx)
 	r.out.Done = err == nil
 	return err

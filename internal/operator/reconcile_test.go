@@ -297,7 +297,7 @@ func TestReconcileDies(t *testing.T) {
 func (s *site) guarded(h *host) provider.Inventory {
 	return wired.Guard(h, func(ctx context.Context, identity string) (target.Known, error) {
 		known, err := s.ledger.Epoch(ctx, "demo", identity)
-		return target.Known{Epoch: target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}, Reserved: known.Reserved}, err
+		return known.Known, err
 	})
 }
 

@@ -41,8 +41,7 @@ func Inventories(records *ledger.Ledger, providers map[string]wired.Provider) ma
 		}
 		holds[name] = wired.Guard(w.Inventory, func(ctx context.Context, identity string) (target.Known, error) {
 			known, err := records.Epoch(ctx, name, identity)
-			return target.Known{Epoch: target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark},
-				Reserved: known.Reserved}, err
+			return known.Known, err
 		})
 	}
 	return holds

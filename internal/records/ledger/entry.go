@@ -13,8 +13,8 @@ import (
 // An Entry is a type of record. Each value holds the version that was read, 0 if it was
 // never written.
 type Entry interface {
-	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
-		lifecycle.Entry | Facts | Listing | DataKey | UsedLink | PlatformAPI | Inventory | Identity | Sighting | SweepLease
+	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetUse | lifecycle.Entry |
+		TargetEpoch | Facts | Listing | DataKey | UsedLink | PlatformAPI | Inventory | Identity | Sighting | SweepLease
 }
 
 // envelopeOf returns the part of an entry's stored record that the store understands, and where the
@@ -29,7 +29,7 @@ func envelopeOf(entry any) (r store.Record, version *int64) {
 	case *lifecycle.PastOperation:
 		r.Key = store.Key{Partition: "OP#" + v.Operation.ID, Sort: sortOperation}
 		r.Due, r.Expires, version = v.Expires, v.Expires, &v.Version
-	case *lifecycle.TargetEpoch:
+	case *TargetEpoch:
 		r.Key, version = reaperKey(sortEpoch+escape.Replace(v.Provider)+"#"+v.Identity), &v.Version
 	case *lifecycle.TargetUse:
 		r.Key, r.Due, version = reaperKey(targetOf(*v)+v.Incarnation), v.Due, &v.Version

@@ -161,11 +161,6 @@ func (l *Ledger) History(ctx context.Context, instance lifecycle.Key, cursor str
 	return page, found.Next, errors.Join(unread...)
 }
 
-// Epoch reads the latest epoch of a target; version 0 if none is known.
-func (l *Ledger) Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error) {
-	return read(ctx, l, lifecycle.TargetEpoch{Provider: provider, Identity: identity})
-}
-
 // all yields all the records of a partition whose sort key starts with prefix and follows after.
 func (l *Ledger) all(ctx context.Context, partition, prefix, after string) iter.Seq2[store.Record, error] {
 	return paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {

@@ -5,8 +5,24 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
+
+// A TargetEpoch records the latest epoch that a target of a provider was raised to. All work in
+// the target shares this one record.
+type TargetEpoch struct {
+	// Version is the version that was read; 0 for none.
+	Version  int64  `json:"-"`
+	Provider string `json:"provider"`
+	Identity string `json:"identity"` // the target's identity
+	target.Known
+}
+
+// Epoch reads the latest epoch of a target; version 0 if none is known.
+func (l *Ledger) Epoch(ctx context.Context, provider, identity string) (TargetEpoch, error) {
+	return read(ctx, l, TargetEpoch{Provider: provider, Identity: identity})
+}
 
 // pastAll sorts after every incarnation.
 const pastAll = "\U0010ffff"

@@ -99,13 +99,10 @@ func (s *step) judged(
 		s.logFault(ctx, s.ref, r, v.fault)
 	}
 	r, err = s.remembers(ctx, r, v)
-	if errors.Is(err, errStateSize) {
-		return s.unrecordable(ctx, r, err, now)
-	}
-	if err != nil {
-		return r, nil, err
-	}
 	switch {
+	case errors.Is(err, errStateSize):
+		r, err = s.unrecordable(ctx, r, now, "a state", "error", err)
+	case err != nil:
 	case v.failure != nil:
 		r, err = r.Fail(now, *v.failure)
 	case v.fault != nil:
@@ -134,31 +131,30 @@ func (s *step) judged(
 // faultOf returns a fault in the form that the record keeps. A trouble's message is for the
 // operator; the user gets a description that names no server.
 func faultOf(fault error, faults int) lifecycle.Fault {
-	f := lifecycle.Fault{After: patience(fault, faults)}
-	if trouble := (*target.Trouble)(nil); errors.As(fault, &trouble) {
+	f := lifecycle.Fault{After: backoff(fault, faults)}
+	if trouble, ok := errors.AsType[*target.Trouble](fault); ok {
 		f.Trouble = fmt.Sprintf("%s: target %q: %s", trouble.Kind, trouble.Target, trouble.Message)
 		f.Description = "The server of this service cannot be used at the moment. The operation goes on by itself when it can."
 	}
 	return f
 }
 
-// unrecordable fails an operation whose provider gave a state that a record cannot hold. Asking
-// again would give the same state.
+// unrecordable fails an operation whose provider gave something that a record cannot hold. Asking
+// again would give the same.
 func (s *step) unrecordable(
-	ctx context.Context, r lifecycle.Record, why error, now time.Time,
-) (lifecycle.Record, []ledger.Change, error) {
-	s.Log.ErrorContext(ctx, "a provider gave a state that no record can hold", "execution", s.ref.Name(), "provider", r.Provider,
-		"error", why)
-	r, err := r.Fail(now, lifecycle.Failure{
-		Message: "The service gave a state that this broker cannot keep. Ask the operator of the service.",
+	ctx context.Context, r lifecycle.Record, now time.Time, what string, why ...any,
+) (lifecycle.Record, error) {
+	s.Log.ErrorContext(ctx, "a provider gave "+what+" that no record can hold",
+		append([]any{"execution", s.ref.Name(), "provider", r.Provider}, why...)...)
+	return r.Fail(now, lifecycle.Failure{
+		Message: "The service gave " + what + " that this broker cannot keep. Ask the operator of the service.",
 	})
-	return r, nil, err
 }
 
-// patience returns the pause after a fault. A call that timed out may still take effect: the
-// pause is long enough for the next step to find what the call made.
-func patience(fault error, faults int) time.Duration {
-	pause := backoff(faults)
+// backoff returns the pause after the n-th fault in a row, from 1 s to 1 min. A call that timed out may still
+// take effect: the pause is long enough for the next step to find what the call made.
+func backoff(fault error, faults int) time.Duration {
+	pause := min(time.Second<<min(faults, 6), time.Minute)
 	if timedOut(fault) {
 		return max(pause, lifecycle.SecondLook)
 	}
@@ -168,12 +164,8 @@ func patience(fault error, faults int) time.Duration {
 // bound returns the record of a binding after its provider has given the grant.
 func (s *step) bound(ctx context.Context, r lifecycle.Record, g *provider.Grant, now time.Time) (lifecycle.Record, error) {
 	plain, ok := encodeGrant(g)
-	if !ok { // asking again would give the same grant
-		s.Log.ErrorContext(ctx, "a provider gave credentials that no record can hold", "execution", s.ref.Name(),
-			"provider", r.Provider, "bytes", len(plain))
-		return r.Fail(now, lifecycle.Failure{
-			Message: "The service gave credentials that this broker cannot keep. Ask the operator of the service.",
-		})
+	if !ok {
+		return s.unrecordable(ctx, r, now, "credentials", "bytes", len(plain))
 	}
 	sealed, err := s.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.Grant}, plain)
 	if err != nil {

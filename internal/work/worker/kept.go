@@ -19,16 +19,13 @@ func holdingOf(in provider.Instance, created time.Time) provider.Holding {
 	}
 }
 
-// errNoAdopter is a fault and does not end the operation: to go on without the provider's
-// Adopter would delete the data, or make the instance anew and empty.
-var errNoAdopter = errors.New("its provider cannot keep what is deleted, nor give it back: the program may be of another version")
-
-// adopter returns the provider's Adopter; without one, the error is errNoAdopter.
+// adopter returns the provider's Adopter. A provider without one is a fault and does not end the operation: to go on
+// would delete the data, or make the instance anew and empty.
 func adopter(p wired.Provider) (provider.Adopter, error) {
 	if p.Adopter != nil {
 		return p.Adopter, nil
 	}
-	return nil, errNoAdopter
+	return nil, errors.New("its provider cannot keep what is deleted, nor give it back: the program may be of another version")
 }
 
 // ofHolding builds the call of an Adopter for the step's instance.
@@ -98,8 +95,7 @@ func (t adoption) question(ctx context.Context) (question, error) {
 // but a deletion goes on: it affects only things that the instance owns.
 func (t adoption) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
-	_, failed := errors.AsType[*provider.Failure](a.err)
-	if v.done || failed && t.record.Operation.Kind.Deletes() {
+	if v.done || errors.As(a.err, new(*provider.Failure)) && t.record.Operation.Kind.Deletes() {
 		return t.record.Adopted().Looked(now, lifecycle.Look{}), nil, nil
 	}
 	return t.judged(ctx, t.record, v, now)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/provider/wired"
-	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
@@ -19,13 +18,16 @@ const raisedFor = 10 * time.Second
 
 // A raising makes the raises of one target, one at a time. All callers that ask during a raise share the next raise.
 type raising struct {
-	turn chan struct{} // full while a caller raises
+	turn  chan struct{} // full while a caller raises
+	begun atomic.Int64  // how many raises have begun; all before the last have ended
+	err   error         // the error of the last raise that has ended, for the caller whose turn it is
+	last  atomic.Pointer[raised]
+}
 
-	mu    sync.Mutex
-	begun int   // how many raises have begun; all before the last have ended
-	err   error // the error of the last raise that has ended
+// A raised is a raise that succeeded: when it began, and its epoch.
+type raised struct {
 	since time.Time
-	at    target.Epoch // since is when the last successful raise began, at its epoch
+	at    target.Epoch
 }
 
 // raising returns the raising of a target.
@@ -36,16 +38,12 @@ func (w *Worker) raising(name, identity string) *raising {
 
 // covers reports whether a successful raise began moments ago.
 func (r *raising) covers(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	age := now.Sub(r.since)
-	return !r.since.IsZero() && age >= 0 && age < raisedFor
-}
-
-func (r *raising) last() target.Epoch {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.at
+	last := r.last.Load()
+	if last == nil {
+		return false
+	}
+	age := now.Sub(last.since)
+	return age >= 0 && age < raisedFor
 }
 
 // next makes a raise that begins after this call, or waits for one. Unless anew is set, a raise
@@ -55,31 +53,24 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
 	if !anew && r.covers(now()) {
 		return nil
 	}
-	r.mu.Lock()
-	need := r.begun + 1
-	r.mu.Unlock()
+	need := r.begun.Load() + 1
 	select {
 	case r.turn <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer func() { <-r.turn }()
-	if !anew && r.covers(now()) {
+	switch {
+	case !anew && r.covers(now()):
 		return nil
-	}
-	r.mu.Lock()
-	if r.begun >= need && !timedOut(r.err) { // a raise whose caller ran out of time is not shared: this caller may have time left
-		defer r.mu.Unlock()
+	case r.begun.Load() >= need && !timedOut(r.err): // if its caller ran out of time, this caller may have time left
 		return r.err
 	}
-	r.begun++
+	r.begun.Add(1)
 	since := now()
-	r.mu.Unlock()
 	at, err := raise(ctx)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.err = err; err == nil {
-		r.since, r.at = since, at
+		r.last.Store(&raised{since, at})
 	}
 	return err
 }
@@ -98,8 +89,12 @@ func (w *Worker) raise(ctx context.Context, name string, t provider.Target, anew
 		return target.Epoch{}, nil
 	}
 	of := w.raising(name, t.Identity)
-	err := of.next(ctx, anew, w.Now, func(ctx context.Context) (target.Epoch, error) { return w.raiseOnce(ctx, name, t) })
-	return of.last(), err
+	if err := of.next(ctx, anew, w.Now, func(ctx context.Context) (target.Epoch, error) {
+		return w.raiseOnce(ctx, name, t)
+	}); err != nil {
+		return target.Epoch{}, err
+	}
+	return of.last.Load().at, nil
 }
 
 // raiseOnce makes one raise: it reserves a mark in the record, sets the mark on the target, and
@@ -126,9 +121,8 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 			}
 			known.Version++
 		}
-		from := epochOf(known)
-		to := target.Epoch{Line: from.Line, Count: from.Count + 1, Mark: known.Reserved}
-		said, err := reconciler.Advance(ctx, t, from, to)
+		to := target.Epoch{Line: known.Line, Count: known.Count + 1, Mark: known.Reserved}
+		said, err := reconciler.Advance(ctx, t, known.Epoch, to)
 		if err != nil {
 			return target.Epoch{}, err
 		}
@@ -138,7 +132,7 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 			}
 			continue
 		}
-		known.Count, known.Mark, known.Reserved = to.Count, to.Mark, ""
+		known.Known = target.Known{Epoch: to}
 		switch kept, err := w.keepsEpoch(ctx, known); {
 		case err != nil:
 			return target.Epoch{}, fmt.Errorf("recording how far target %q is: %w", t.Name, err)
@@ -149,7 +143,7 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 }
 
 // keepsEpoch records the target's epoch, unless another process of this broker has done so.
-func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (kept bool, _ error) {
+func (w *Worker) keepsEpoch(ctx context.Context, known ledger.TargetEpoch) (kept bool, _ error) {
 	err := w.Records.Commit(ctx, ledger.Put(known))
 	if !errors.Is(err, ledger.ErrConflict) {
 		return err == nil, err
@@ -160,7 +154,7 @@ func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (k
 
 // knownOf reads the recorded epoch of a target. If there is no record, it asks the target for
 // its epoch, and returns that without a mark: this broker has not raised the target.
-func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t provider.Target) (lifecycle.TargetEpoch, error) {
+func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t provider.Target) (ledger.TargetEpoch, error) {
 	known, err := w.Records.Epoch(ctx, name, t.Identity)
 	if err != nil {
 		return known, fmt.Errorf("reading what target %q has said of itself: %w", t.Name, err)
@@ -175,18 +169,14 @@ func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t
 
 // disagrees returns why the target has neither the recorded epoch nor the next one; nil if
 // another process of this broker has written the record meanwhile.
-func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known lifecycle.TargetEpoch,
+func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known ledger.TargetEpoch,
 	said target.Epoch) error {
 	now, err := w.Records.Epoch(ctx, name, t.Identity)
 	if err != nil || now.Version != known.Version {
 		return err
 	}
-	if err := said.Check(t.Name, epochOf(known)); err != nil {
+	if err := said.Check(t.Name, known.Epoch); err != nil {
 		return err
 	}
 	return target.Copied(t.Name)
-}
-
-func epochOf(known lifecycle.TargetEpoch) target.Epoch {
-	return target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
 }

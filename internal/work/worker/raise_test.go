@@ -93,11 +93,10 @@ func (a *aged) Update(_ context.Context, in provider.Instance) (provider.Status,
 }
 
 // atEpoch requires that what is known of the target is where it is.
-func (a *aged) atEpoch(t *testing.T, k *testkit.Kit) lifecycle.TargetEpoch {
+func (a *aged) atEpoch(t *testing.T, k *testkit.Kit) ledger.TargetEpoch {
 	t.Helper()
 	known := expect.Get(k.Ledger().Epoch(t.Context(), "demo", "s-1"))(t)
-	at := target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
-	if at != a.said || at.Mark == "" || known.Reserved != "" {
+	if known.Epoch != a.said || known.Mark == "" || known.Reserved != "" {
 		t.Errorf("it is known as %+v, and is %v", known, a.said)
 	}
 	return known
@@ -183,7 +182,8 @@ func TestKeepingRaisesTheEpoch(t *testing.T) {
 	done(provisionKept)(w)
 	i := w.instance()
 	i.Made.Target = lifecycle.Target{Name: "east", Identity: "s-1"}
-	w.commits(ledger.Put(i), ledger.Put(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7}))
+	w.commits(ledger.Put(i), ledger.Put(ledger.TargetEpoch{Provider: "demo", Identity: "s-1",
+		Known: target.Known{Epoch: target.Epoch{Line: "one", Count: 7}}}))
 	w.settles(w.by(a), w.asks(deprovision))
 	expect.Same(t, "kept", 1, len(w.kept()))
 	// It was raised before it and after it.
@@ -236,8 +236,7 @@ func TestDoneIsAfterARaise(t *testing.T) {
 			}
 		}
 		s.makes(k, id)
-		known := s.server.atEpoch(t, k)
-		at := target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
+		at := s.server.atEpoch(t, k).Epoch
 		if len(before) == 0 || before[0].Follows(at) {
 			t.Errorf("%s: a snapshot of %v counts as %v", id, before, at)
 		}
@@ -418,7 +417,8 @@ func TestWhatKeepsATargetFromBeingRaisedIsTakenAway(t *testing.T) {
 func TestAnOldReservationCoversNothing(t *testing.T) {
 	s := newSite(t)
 	k := s.process(&mortal{})
-	old := lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 1, Reserved: "old"}
+	old := ledger.TargetEpoch{Provider: "demo", Identity: "s-1",
+		Known: target.Known{Epoch: target.Epoch{Line: "one", Count: 1}, Reserved: "old"}}
 	expect.OK(t, k.Ledger().Commit(t.Context(), ledger.Put(old)))
 	var during target.Epoch
 	expect.OK(t, worker.Call(t.Context(), k.Worker(), "demo", provider.Target{Name: "east", Identity: "s-1"}, false,

@@ -30,7 +30,7 @@ type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
-	Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error)
+	Epoch(ctx context.Context, provider, identity string) (ledger.TargetEpoch, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -80,8 +80,8 @@ type Worker struct {
 	mark     string        // the prefix of the name of each holder of a lease
 	living   sync.Map      // the holders whose steps live
 	longest  time.Duration // the longest that a call may take
-	troubles troubles
-	raises   sync.Map // each target's *raising, by the provider's name and the target's identity
+	troubles sync.Map      // when each trouble was last logged
+	raises   sync.Map      // each target's *raising, by the provider's name and the target's identity
 }
 
 // New returns a worker.
@@ -116,9 +116,9 @@ func (w *Worker) call(ctx context.Context, name string, q question) (provider.St
 		}
 		at, err := w.raise(ctx, name, q.in.Target, false)
 		if err != nil && q.evicts && !outOfHand(err) {
-			var known lifecycle.TargetEpoch
+			var known ledger.TargetEpoch
 			known, err = w.Records.Epoch(ctx, name, q.in.Target.Identity)
-			at = epochOf(known)
+			at = known.Epoch
 		}
 		if err != nil {
 			return provider.Status{}, err
@@ -153,7 +153,7 @@ func (w *Worker) within(ctx context.Context, name string,
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	status, err := call(ctx, p)
-	if failure := (*provider.Failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &failure) {
+	if err != nil && ctx.Err() != nil && !errors.As(err, new(*provider.Failure)) {
 		err = errors.Join(err, ctx.Err()) // the call may still take effect, whatever error the provider returned
 	}
 	return status, err
@@ -211,11 +211,6 @@ func pause(age time.Duration) time.Duration {
 	}
 	// If the clock stepped back, the age of the operation is negative.
 	return 10*time.Second + time.Duration(float64(50*time.Second)*float64(max(age, 0))/float64(time.Hour))
-}
-
-// backoff returns the pause after the n-th fault in a row, from 1 s to 1 min.
-func backoff(faults int) time.Duration {
-	return min(time.Second<<min(faults, 6), time.Minute)
 }
 
 func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, r lifecycle.Record, err error) {

@@ -24,7 +24,7 @@ type Epoch struct {
 type Known struct {
 	Epoch
 	// Reserved is the mark of the next raise, which may have happened already; empty for none.
-	Reserved string
+	Reserved string `json:"reserved,omitempty"`
 }
 
 // Foreign reports whether another broker raised the target to the epoch that the target stated
