@@ -20,7 +20,7 @@ func Inventory(
 	records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired map[string]wired.Provider,
 ) *reaper.InventoryOptions {
 	o := &reaper.InventoryOptions{
-		Records: records, Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
+		Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
 		Targets: map[string]func(context.Context) ([]string, error){},
 	}
 	for name, holds := range Inventories(records, wired) {
