@@ -76,14 +76,10 @@ func New(starter Starter, invoker Invoker, o Options) *Engine {
 // that execution ended: the name holds the attempt, which is recorded before its execution is started.
 func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
 	name := ref.Name()
-	if err := checkName(name); err != nil {
-		return err
-	}
 	_, err := e.starter.StartExecution(ctx, &sfn.StartExecutionInput{
 		StateMachineArn: &e.StateMachine, Name: &name, Input: aws.String(string(InputOf(ref).encode())),
 	})
-	var exists *sfntypes.ExecutionAlreadyExists
-	if err != nil && !errors.As(err, &exists) {
+	if err != nil && !errors.As(err, new(*sfntypes.ExecutionAlreadyExists)) {
 		return fmt.Errorf("starting execution %q: %w", name, err)
 	}
 	return nil
@@ -101,9 +97,8 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	in.Until = deadline.UTC()
 	for ctx.Err() == nil {
 		out, err := e.invoke(ctx, in)
-		var failed *functionError
 		switch {
-		case errors.As(err, &failed):
+		case errors.Is(err, errThrown):
 			// As in the state machine, a thrown error ends the execution.
 			e.Log.ErrorContext(ctx, "execution ended; the reaper will start the operation again", "execution", ref.Name(),
 				"error", err)
@@ -153,7 +148,7 @@ func (e *Engine) invoke(ctx context.Context, in Input) (Output, error) {
 		}
 		// An answer without a type is an error as well.
 		_ = json.Unmarshal(answer.Payload, &thrown)
-		return Output{}, &functionError{kind: *answer.FunctionError, thrown: thrown.Type}
+		return Output{}, fmt.Errorf("%w: %s %s", errThrown, strings.ToLower(*answer.FunctionError), thrown.Type)
 	}
 	var out Output
 	if err := json.Unmarshal(answer.Payload, &out); err != nil {
@@ -162,19 +157,6 @@ func (e *Engine) invoke(ctx context.Context, in Input) (Output, error) {
 	return out, nil
 }
 
-// A functionError is an error that the provisioner has thrown. It holds only the type; the
+// errThrown is an error that the provisioner has thrown. Its text has only the type; the
 // provisioner's own log has the rest.
-type functionError struct{ kind, thrown string }
-
-func (e *functionError) Error() string {
-	return fmt.Sprintf("provisioner failed: %s %s", strings.ToLower(e.kind), e.thrown)
-}
-
-// checkName refuses names that Step Functions would refuse, or leave out of its logs.
-func checkName(name string) error {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	if name == "" || len(name) > 80 || strings.Trim(name, letters) != "" {
-		return fmt.Errorf("execution name %q is not of 1 to 80 letters, digits, '-' and '_'", name)
-	}
-	return nil
-}
+var errThrown = errors.New("provisioner failed")
