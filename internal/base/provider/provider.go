@@ -274,7 +274,8 @@ type Binding struct {
 	// A secret that the cloud chooses and shows once takes two steps. The first step makes the
 	// secret and returns it as State, not done. The next step finds the secret in State, verifies
 	// that it works and is the only one, and is done, with the Grant and a State without the
-	// secret. A secret that is not in State was never recorded: the step revokes it (OneKey).
+	// secret. A secret that is not in State was never recorded: the step revokes it. OneKey in
+	// test/providertest/example does so.
 	State State `json:"state,omitzero"`
 }
 

@@ -83,7 +83,7 @@ func (s *service) mux() *http.ServeMux {
 			s.keys[name] = map[string]string{}
 		}
 		s.serial++
-		made := provider.Key{ID: fmt.Sprintf("key-%d", s.serial), Secret: fmt.Sprintf("chosen by the service: %d", s.serial)}
+		made := Key{ID: fmt.Sprintf("key-%d", s.serial), Secret: fmt.Sprintf("chosen by the service: %d", s.serial)}
 		s.keys[name][made.ID] = made.Secret
 		answer(w, made)
 	})
@@ -95,7 +95,7 @@ func (s *service) mux() *http.ServeMux {
 		answer(w, nil)
 	})
 	m.HandleFunc("POST /login", func(w http.ResponseWriter, r *http.Request) {
-		var k provider.Key
+		var k Key
 		_ = json.NewDecoder(r.Body).Decode(&k)
 		answer(w, s.opens(k))
 	})
@@ -132,7 +132,7 @@ func (s *service) page(broker, after string) []thing {
 }
 
 // opens reports whether a user of a box that is there has the key.
-func (s *service) opens(k provider.Key) bool {
+func (s *service) opens(k Key) bool {
 	for name, secrets := range s.keys {
 		user, there := s.things[name]
 		_, on := s.things[thing{}.of(user.Tags.OfInstance()).Name]
@@ -191,7 +191,7 @@ func factory(t *testing.T) *providertest.Harness {
 		Opens: func(_ testing.TB, g *provider.Grant) bool {
 			id, _ := g.Credentials["username"].(string)
 			secret, _ := g.Credentials["password"].(string)
-			return here.opens(provider.Key{ID: id, Secret: secret})
+			return here.opens(Key{ID: id, Secret: secret})
 		},
 		Falter:   calls.Arm,
 		Open:     func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) { return open(here, broker) },

@@ -104,10 +104,10 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 		return provider.Status{}, err
 	}
 	path := "/things/" + user.Name + "/keys"
-	st, key, err := provider.OneKey(ctx, b.State, provider.Keys{
+	st, key, err := OneKey(ctx, b.State, Keys{
 		List:   func(ctx context.Context) ([]string, error) { return call[[]string](ctx, p, "GET", path, nil) },
-		Create: func(ctx context.Context) (provider.Key, error) { return call[provider.Key](ctx, p, "POST", path, nil) },
-		Opens: func(ctx context.Context, k provider.Key) (bool, error) {
+		Create: func(ctx context.Context) (Key, error) { return call[Key](ctx, p, "POST", path, nil) },
+		Opens: func(ctx context.Context, k Key) (bool, error) {
 			return call[bool](ctx, p, "POST", "/login", k)
 		},
 		Delete: func(ctx context.Context, id string) error {

@@ -1,8 +1,9 @@
-package provider
+package example
 
 import (
 	"context"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
@@ -35,14 +36,14 @@ type Key struct {
 //
 // Hazard: the answer of Create may be lost, or die with its process. The key then has a secret that is
 // not recorded, and that somebody may have seen: so each step deletes all keys but the recorded one.
-func OneKey(ctx context.Context, was State, keys Keys) (st Status, k Key, err error) {
+func OneKey(ctx context.Context, was provider.State, keys Keys) (st provider.Status, k Key, err error) {
 	if err := was.Read(keyFormat, &k); err != nil {
-		return Status{}, k, err
+		return provider.Status{}, k, err
 	}
 	opens := false
 	if k.Secret != "" {
 		if opens, err = keys.Opens(ctx, k); err != nil {
-			return Status{}, k, err
+			return provider.Status{}, k, err
 		}
 	}
 	if !opens {
@@ -50,21 +51,21 @@ func OneKey(ctx context.Context, was State, keys Keys) (st Status, k Key, err er
 	}
 	ids, err := keys.List(ctx)
 	if err != nil {
-		return Status{}, k, err
+		return provider.Status{}, k, err
 	}
 	for _, other := range ids {
 		if other == k.ID {
 			continue
 		}
 		if err := keys.Delete(ctx, other); err != nil {
-			return Status{}, k, err
+			return provider.Status{}, k, err
 		}
 	}
 	if opens {
-		return Status{Done: true, Percent: 100, State: StateOf(keyFormat, Key{ID: k.ID})}, k, nil
+		return provider.Status{Done: true, Percent: 100, State: provider.StateOf(keyFormat, Key{ID: k.ID})}, k, nil
 	}
 	if k, err = keys.Create(ctx); err != nil {
-		return Status{}, k, err
+		return provider.Status{}, k, err
 	}
-	return Status{Percent: 80, Description: "Creating the key", State: StateOf(keyFormat, k)}, k, nil
+	return provider.Status{Percent: 80, Description: "Creating the key", State: provider.StateOf(keyFormat, k)}, k, nil
 }
