@@ -177,7 +177,7 @@ func (b *Broker) conditions(c Caller, same bool, invalid error) lifecycle.Condit
 
 // refused separates a refusal from a fault.
 func refused(err error) (invalid, fault error) {
-	if refusal := (*lifecycle.Refusal)(nil); errors.As(err, &refusal) {
+	if errors.As(err, new(*lifecycle.Refusal)) {
 		return err, nil
 	}
 	return nil, err

@@ -29,11 +29,9 @@ type UpdateRequest struct {
 // A target holds the attributes after an update; its parameters are not yet sealed.
 type target struct {
 	plan       catalog.Plan
-	modes      []catalog.Mode
 	attributes lifecycle.Attributes
 	before     json.RawMessage // the instance's current parameters
 	parameters json.RawMessage
-	moves      bool // the update changes the plan, or the version of the plan
 	changes    bool // the update changes the plan, its version or the parameters
 }
 
@@ -85,7 +83,8 @@ func (b *Broker) decideUpdate(ctx context.Context, q UpdateRequest) (decision, e
 }
 
 func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Record, t target) (decision, error) {
-	synchronous, err := waits(q.AcceptsIncomplete, t.modes...)
+	_, current := b.plan(i.Attributes)
+	synchronous, err := waits(q.AcceptsIncomplete, current.Asynchronous, t.plan.Asynchronous)
 	if err != nil {
 		return decision{}, err
 	}
@@ -106,21 +105,21 @@ func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.R
 
 // target works out the target of the request, and refuses ids that are not in the catalog.
 func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest) (target, error) {
-	if q.ServiceID != i.Attributes.ServiceID && !b.knownOffering(q.Caller, q.ServiceID) {
+	switch {
+	case q.ServiceID == i.Attributes.ServiceID:
+	case b.knownOffering(q.Caller, q.ServiceID):
+		return target{}, lifecycle.RefuseOtherService()
+	default:
 		return target{}, lifecycle.RefuseService()
 	}
-	if q.ServiceID != i.Attributes.ServiceID {
-		return target{}, lifecycle.RefuseOtherService()
-	}
 	_, current := b.plan(i.Attributes)
-	t := target{attributes: i.Attributes, plan: current, modes: []catalog.Mode{current.Asynchronous}}
+	t := target{attributes: i.Attributes, plan: current}
 	if q.PlanID != "" && q.PlanID != i.Attributes.PlanID {
 		_, plan, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 		if err != nil {
 			return t, err
 		}
 		t.plan, t.attributes.PlanID, t.attributes.MaintenanceVersion = plan, plan.ID, maintenanceVersion(plan)
-		t.modes = append(t.modes, plan.Asynchronous)
 	}
 	before, err := b.parameters(ctx, i)
 	if err != nil {
@@ -136,8 +135,9 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	if q.MaintenanceVersion != nil {
 		t.attributes.MaintenanceVersion = *q.MaintenanceVersion
 	}
-	t.moves = t.attributes.PlanID != i.Attributes.PlanID || t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion
-	if _, known, ok := b.Catalog.Plan(q.ServiceID, t.attributes.PlanID); ok && (t.moves || i.Attributes.Snapshot == nil) {
+	// A move is to another plan, or to another version of the plan.
+	moves := t.attributes.PlanID != i.Attributes.PlanID || t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion
+	if _, known, ok := b.Catalog.Plan(q.ServiceID, t.attributes.PlanID); ok && (moves || i.Attributes.Snapshot == nil) {
 		// An instance that does not move keeps its snapshot of the plan: a user who changes a
 		// parameter has not asked for an upgrade. A new snapshot alone is no change.
 		t.attributes.Snapshot = known.Snapshot
@@ -145,7 +145,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	if offering, ok := b.Catalog.Offering(q.ServiceID); ok {
 		t.attributes.DashboardURL = b.dashboard(ctx, offering, i.Key) // a new address alone is no change
 	}
-	t.changes = t.moves || !lifecycle.SameParameters(before, t.parameters)
+	t.changes = moves || !lifecycle.SameParameters(before, t.parameters)
 	return t, nil
 }
 
@@ -189,14 +189,9 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 		// The parameters that the request leaves out would come from the instance, which has lost them.
 		return lifecycle.RefusePartUnknown()
 	}
-	if t.attributes.PlanID == i.Attributes.PlanID {
-		return inPlace(i, t)
-	}
-	offering, plan := b.plan(i.Attributes)
-	if offering.ID == "" {
-		offering, _ = b.Catalog.Offering(i.Attributes.ServiceID)
-	}
-	if !offering.PlanIsUpdateable(plan) {
+	_, plan := b.plan(i.Attributes)
+	offering, _ := b.Catalog.Offering(i.Attributes.ServiceID)
+	if t.attributes.PlanID != i.Attributes.PlanID && !offering.PlanIsUpdateable(plan) {
 		return neverDone(lifecycle.RefusePlanChange())
 	}
 	return inPlace(i, t)

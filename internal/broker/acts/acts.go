@@ -15,15 +15,9 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// Records are the methods of the ledger that acts need; the ledger documents them.
-type Records interface {
-	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
-	Commit(ctx context.Context, changes ...ledger.Change) error
-}
-
 // Acts carries out what operators ask for.
 type Acts struct {
-	Records Records
+	Records *ledger.Ledger
 	// Start starts an execution of an operation; see workflow.Engine. It is nil if no broker
 	// runs: operations then wait until the broker is started.
 	Start func(ctx context.Context, ref workflow.Ref) error
