@@ -67,9 +67,6 @@ type Options struct {
 	// RecordsTimeout is how long a request may take to read, decide and write before it is
 	// answered with an error. Zero for the default.
 	RecordsTimeout time.Duration
-	// StartTimeout is how long a request waits for an operation to be started.
-	// Zero for the default.
-	StartTimeout time.Duration
 	// OperationTimeout is the deadline of operations on plans that have no
 	// maximum_polling_duration.
 	OperationTimeout time.Duration
@@ -84,7 +81,8 @@ type Broker struct{ Options }
 // the platform gives up (NFR-01).
 const (
 	RecordsTimeout = 5 * time.Second
-	StartTimeout   = 3 * time.Second
+	// startTimeout is how long a request waits for an operation to be started.
+	startTimeout = 3 * time.Second
 	// TimeToAnswer is the part of a request's time that remains when it stops waiting. In this
 	// time it records that the work goes on, and answers.
 	TimeToAnswer = 3 * time.Second
@@ -98,7 +96,6 @@ func New(o Options) *Broker {
 	o.MinRetryAfter = cmp.Or(o.MinRetryAfter, MinRetryAfter)
 	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, MaxRetryAfter)
 	o.RecordsTimeout = cmp.Or(o.RecordsTimeout, RecordsTimeout)
-	o.StartTimeout = cmp.Or(o.StartTimeout, StartTimeout)
 	return &Broker{Options: o}
 }
 

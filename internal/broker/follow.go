@@ -96,7 +96,7 @@ func (b *Broker) begin(
 // an engine that hangs does not hold it up, and a client that has gone does not stop it.
 func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
 	logs.AddOperation(ctx, r.Token())
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	ref := workflow.Of(r)
 	if err := b.Engine.Start(ctx, ref); err != nil {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -46,24 +45,26 @@ func TestAHangingEngineIsNoError(t *testing.T) {
 	} {
 		for how, gone := range map[string]bool{"": false, "ClientGone": true} {
 			t.Run(name+how, func(t *testing.T) {
-				d := newDesk(t)
-				if !tc.fresh {
-					kinds["Binding"].before(d)
-				}
-				engine := hanging{make(chan lifecycle.Token, 1)}
-				d.Engine, d.StartTimeout = engine, time.Millisecond
-				ctx, hangUp := context.WithCancel(t.Context())
-				defer hangUp()
-				if d.ctx = ctx; gone { // as soon as the intent is durable
-					d.Records = &watched{Records: d.records, committed: hangUp}
-				}
-				r := d.gives(broker.Accepted, "the request")(tc.ask(d))
-				select {
-				case token := <-engine.started:
-					expect.Same(t, "started", r.Token, token)
-				default:
-					t.Error("nothing was asked of the engine")
-				}
+				synctest.Test(t, func(t *testing.T) {
+					d := newDesk(t)
+					if !tc.fresh {
+						kinds["Binding"].before(d)
+					}
+					engine := hanging{make(chan lifecycle.Token, 1)}
+					d.Engine = engine
+					ctx, hangUp := context.WithCancel(t.Context())
+					defer hangUp()
+					if d.ctx = ctx; gone { // as soon as the intent is durable
+						d.Records = &watched{Records: d.records, committed: hangUp}
+					}
+					r := d.gives(broker.Accepted, "the request")(tc.ask(d))
+					select {
+					case token := <-engine.started:
+						expect.Same(t, "started", r.Token, token)
+					default:
+						t.Error("nothing was asked of the engine")
+					}
+				})
 			})
 		}
 	}
