@@ -20,8 +20,10 @@ const raisedFor = 10 * time.Second
 type raising struct {
 	turn  chan struct{} // full while a caller raises
 	begun atomic.Int64  // how many raises have begun; all before the last have ended
-	err   error         // the error of the last raise that has ended, for the caller whose turn it is
-	last  atomic.Pointer[raised]
+	// at and err are the result of the last raise that has ended, for the caller whose turn it is.
+	at   target.Epoch
+	err  error
+	last atomic.Pointer[raised]
 }
 
 // A raised is a raise that succeeded: when it began, and its epoch.
@@ -30,49 +32,9 @@ type raised struct {
 	at    target.Epoch
 }
 
-// raising returns the raising of a target.
-func (w *Worker) raising(name, identity string) *raising {
-	of, _ := w.raises.LoadOrStore([2]string{name, identity}, &raising{turn: make(chan struct{}, 1)})
-	return of.(*raising)
-}
-
-// covers reports whether a successful raise began moments ago.
-func (r *raising) covers(now time.Time) bool {
-	last := r.last.Load()
-	if last == nil {
-		return false
-	}
-	age := now.Sub(last.since)
-	return age >= 0 && age < raisedFor
-}
-
-// next makes a raise that begins after this call, or waits for one. Unless anew is set, a raise
-// that began moments ago is enough.
-func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
-	raise func(context.Context) (target.Epoch, error)) error {
-	if !anew && r.covers(now()) {
-		return nil
-	}
-	need := r.begun.Load() + 1
-	select {
-	case r.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-r.turn }()
-	switch {
-	case !anew && r.covers(now()):
-		return nil
-	case r.begun.Load() >= need && !timedOut(r.err): // if its caller ran out of time, this caller may have time left
-		return r.err
-	}
-	r.begun.Add(1)
-	since := now()
-	at, err := raise(ctx)
-	if r.err = err; err == nil {
-		r.last.Store(&raised{since, at})
-	}
-	return err
+// covers reports whether the raise began moments ago; nil is no raise.
+func (r *raised) covers(now time.Time) bool {
+	return r != nil && !now.Before(r.since) && now.Sub(r.since) < raisedFor
 }
 
 // raise makes sure that this process has raised the target moments ago or, with anew, that it does
@@ -88,13 +50,30 @@ func (w *Worker) raise(ctx context.Context, name string, t provider.Target, anew
 	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return target.Epoch{}, nil
 	}
-	of := w.raising(name, t.Identity)
-	if err := of.next(ctx, anew, w.Now, func(ctx context.Context) (target.Epoch, error) {
-		return w.raiseOnce(ctx, name, t)
-	}); err != nil {
-		return target.Epoch{}, err
+	of, _ := w.raises.LoadOrStore([2]string{name, t.Identity}, &raising{turn: make(chan struct{}, 1)})
+	r := of.(*raising)
+	if last := r.last.Load(); !anew && last.covers(w.Now()) {
+		return last.at, nil
 	}
-	return of.last.Load().at, nil
+	need := r.begun.Load() + 1
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return target.Epoch{}, ctx.Err()
+	}
+	defer func() { <-r.turn }()
+	switch last := r.last.Load(); {
+	case !anew && last.covers(w.Now()):
+		return last.at, nil
+	case r.begun.Load() >= need && !timedOut(r.err): // if its caller ran out of time, this caller may have time left
+		return r.at, r.err
+	}
+	r.begun.Add(1)
+	since := w.Now()
+	if r.at, r.err = w.raiseOnce(ctx, name, t); r.err == nil {
+		r.last.Store(&raised{since, r.at})
+	}
+	return r.at, r.err
 }
 
 // raiseOnce makes one raise: it reserves a mark in the record, sets the mark on the target, and
