@@ -177,14 +177,6 @@ type Start struct {
 	Parameters []string
 }
 
-func (s Start) operation(kind Kind) *Operation {
-	return &Operation{
-		ID: s.ID, Kind: kind, Phase: InProgress, Started: s.Now, Deadline: s.Now.Add(s.Timeout),
-		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Own: s.Own, Asker: s.Asker, Expected: s.Expected, Source: s.Source,
-		Parameters: s.Parameters,
-	}
-}
-
 // A Look is a step's view of work in progress.
 type Look struct {
 	Percent     int

@@ -229,10 +229,13 @@ func (r Record) begun(e Event, s Start, kind Kind) (Record, *PastOperation, erro
 	if err != nil {
 		return r, nil, err
 	}
-	past, started := r.past(s.Now), after(s.Now, r.last())
+	past := r.past(s.Now)
 	r.Failed = r.failedBefore(s, kind)
-	r.Operation = s.operation(kind)
-	r.Operation.Started = started
+	r.Operation = &Operation{
+		ID: s.ID, Kind: kind, Phase: InProgress, Started: after(s.Now, r.last()), Deadline: s.Now.Add(s.Timeout),
+		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Own: s.Own, Asker: s.Asker, Expected: s.Expected, Source: s.Source,
+		Parameters: s.Parameters,
+	}
 	r.AbsentSince = time.Time{}
 	r.Expires, r.LateLook, r.LateAttempt = time.Time{}, time.Time{}, 0
 	if kind.Creates() {

@@ -295,10 +295,10 @@ func TestReconcileDies(t *testing.T) {
 
 // guarded is the host's inventory as programs have it.
 func (s *site) guarded(h *host) provider.Inventory {
-	return wired.Guard(h, func(ctx context.Context, identity string) (target.Known, error) {
+	return wired.Guarded{Inventory: h, Known: func(ctx context.Context, identity string) (target.Known, error) {
 		known, err := s.ledger.Epoch(ctx, "demo", identity)
 		return known.Known, err
-	})
+	}}
 }
 
 // listsOf requires how many things are on the first page of the host, or what is the trouble with it.

@@ -39,10 +39,10 @@ func Inventories(records *ledger.Ledger, providers map[string]wired.Provider) ma
 		if w.Inventory == nil { // the provider holds no things
 			continue
 		}
-		holds[name] = wired.Guard(w.Inventory, func(ctx context.Context, identity string) (target.Known, error) {
+		holds[name] = wired.Guarded{Inventory: w.Inventory, Known: func(ctx context.Context, identity string) (target.Known, error) {
 			known, err := records.Epoch(ctx, name, identity)
 			return known.Known, err
-		})
+		}}
 	}
 	return holds
 }

@@ -59,8 +59,6 @@ type Engine struct {
 	Options
 }
 
-var _ workflow.Engine = (*Engine)(nil)
-
 // New returns an engine. It calls nothing.
 func New(starter Starter, invoker Invoker, o Options) *Engine {
 	if o.Sleep == nil {

@@ -10,23 +10,20 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// Guard returns an inventory that skips, with an error, each target that was restored or that
+// A Guarded is an inventory that skips, with an error, each target that was restored or that
 // another broker changes, as if the target could not be reached: what such a target holds or
-// lacks says nothing about what it should hold. Known looks up the recorded epoch of the target
-// with an identity; it is not called for a target without epochs.
-func Guard(i provider.Inventory, known func(ctx context.Context, identity string) (target.Known, error)) provider.Inventory {
-	return guarded{i, known}
-}
-
-type guarded struct {
+// lacks says nothing about what it should hold.
+type Guarded struct {
 	provider.Inventory
-	known func(ctx context.Context, identity string) (target.Known, error)
+	// Known looks up the recorded epoch of the target with an identity; it is not called for a
+	// target without epochs.
+	Known func(ctx context.Context, identity string) (target.Known, error)
 }
 
 // List implements provider.Inventory. Steps may raise the target meanwhile, so the epoch that
 // was recorded before the list decides whether the target was restored, and the epoch that is
 // recorded after it decides who raised the target.
-func (g guarded) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+func (g Guarded) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
 	known := map[string]target.Known{}
 	for {
 		page, next, err := g.Inventory.List(ctx, cursor)
@@ -38,14 +35,14 @@ func (g guarded) List(ctx context.Context, cursor string) ([]provider.Holding, s
 			was, ok := known[h.Target.Identity]
 			if !ok {
 				var failed error
-				if was, failed = g.known(ctx, h.Target.Identity); failed != nil {
+				if was, failed = g.Known(ctx, h.Target.Identity); failed != nil {
 					return nil, "", failed
 				}
 				known[h.Target.Identity], read = was, true
 			}
 			behind := h.Epoch.Check(h.Target.Name, was.Epoch)
 			if behind == nil && was.Foreign(h.Epoch) {
-				if was, behind = g.known(ctx, h.Target.Identity); behind != nil {
+				if was, behind = g.Known(ctx, h.Target.Identity); behind != nil {
 					return nil, "", behind
 				}
 				if was.Foreign(h.Epoch) {
