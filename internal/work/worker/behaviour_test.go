@@ -202,16 +202,22 @@ func TestAStepThatIsNotCurrentDoesNothing(t *testing.T) {
 func TestTheResultIsRecordedAfterTheStepsTime(t *testing.T) {
 	w := newWorld(t)
 	ref := w.asks(provision)
-	ctx, cancel := context.WithCancel(context.Background())
-	outcome, err := w.with(func(call context.Context) (provider.Status, error) {
-		if _, bounded := call.Deadline(); !bounded {
-			t.Error("the call has no deadline")
+	for _, gives := range []error{errors.New("the connection was closed"), nil} {
+		ctx, cancel := context.WithCancel(context.Background())
+		outcome, err := w.with(func(call context.Context) (provider.Status, error) {
+			if _, bounded := call.Deadline(); !bounded {
+				t.Error("the call has no deadline")
+			}
+			cancel()
+			return provider.Status{Done: true}, gives
+		}).Step(ctx, ref)
+		i := w.instance()
+		if err != nil || outcome.Settled != (gives == nil) || (i.State == lifecycle.Ready) != (gives == nil) {
+			t.Errorf("%v: %+v %v, %q", gives, outcome, err, i.State)
 		}
-		cancel()
-		return provider.Status{Done: true}, nil
-	}).Step(ctx, ref)
-	if err != nil || !outcome.Settled || w.instance().State != lifecycle.Ready {
-		t.Errorf("%+v %v, %q", outcome, err, w.instance().State)
+		if len(i.Leases) != 1 || !i.Leases[0].TimedOut { // the first call may still land
+			t.Errorf("%v: its leases are %+v", gives, i.Leases)
+		}
 	}
 }
 

@@ -88,56 +88,16 @@ func (e effects) Commit(ctx context.Context, changes ...store.Change) (err error
 	return err
 }
 
-// A cloud is a provider, each change of which is an effect.
+// A cloud is the provider of a world.
 type cloud struct {
 	w *world
 	*cloudtest.Provider
 }
 
-func (c cloud) call(do func() (provider.Status, error)) (s provider.Status, err error) {
-	c.w.effect(func() { s, err = do() })
-	return s, err
-}
-
-func (c cloud) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.Provider.Provision(ctx, in) })
-}
-
-func (c cloud) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.Provider.Update(ctx, in) })
-}
-
-func (c cloud) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.Provider.Deprovision(ctx, in) })
-}
-
-func (c cloud) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.Provider.Bind(ctx, b) })
-}
-
-func (c cloud) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.Provider.Unbind(ctx, b) })
-}
-
-func (c cloud) Quarantine(ctx context.Context, h provider.Holding) (err error) {
-	c.w.effect(func() { err = c.Provider.Quarantine(ctx, h) })
-	return err
-}
-
-func (c cloud) Release(ctx context.Context, h provider.Holding) (err error) {
-	c.w.effect(func() { err = c.Provider.Release(ctx, h) })
-	return err
-}
-
-func (c cloud) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) (err error) {
-	c.w.effect(func() { err = c.Provider.Adopt(ctx, h, former) })
-	return err
-}
-
 // A call is one of a provider.
 type call[T any] = func(context.Context, T) (provider.Status, error)
 
-// A stub is a provider that answers as a test says; what the test leaves out, the cloud does.
+// A stub is a provider that answers as a test says; what the test leaves out, the cloud does, and each change of it is an effect.
 type stub struct {
 	cloud
 	instance     call[provider.Instance]
@@ -146,46 +106,54 @@ type stub struct {
 	adopt        func(h provider.Holding, former provider.Tags) error
 }
 
-// given makes a call by the first of two functions that is there.
-func given[T any](ctx context.Context, in T, by, otherwise call[T]) (provider.Status, error) {
-	if by == nil {
-		by = otherwise
+// given makes a call as the test says, or else by the cloud.
+func given[T any](s stub, ctx context.Context, in T, by, otherwise call[T]) (st provider.Status, err error) {
+	if by != nil {
+		return by(ctx, in)
 	}
-	return by(ctx, in)
+	s.w.effect(func() { st, err = otherwise(ctx, in) })
+	return st, err
 }
 
 func (s stub) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return given(ctx, in, s.instance, s.cloud.Provision)
+	return given(s, ctx, in, s.instance, s.Provider.Provision)
 }
 
 func (s stub) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return given(ctx, in, s.instance, s.cloud.Update)
+	return given(s, ctx, in, s.instance, s.Provider.Update)
 }
 
 func (s stub) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return given(ctx, in, s.instance, s.cloud.Deprovision)
+	return given(s, ctx, in, s.instance, s.Provider.Deprovision)
 }
 
 func (s stub) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return given(ctx, b, s.bind, s.cloud.Bind)
+	return given(s, ctx, b, s.bind, s.Provider.Bind)
 }
 
 func (s stub) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return given(ctx, b, s.unbind, s.cloud.Unbind)
+	return given(s, ctx, b, s.unbind, s.Provider.Unbind)
 }
 
-func (s stub) Quarantine(ctx context.Context, h provider.Holding) error {
-	if s.quarantine == nil {
-		return s.cloud.Quarantine(ctx, h)
+func (s stub) Quarantine(ctx context.Context, h provider.Holding) (err error) {
+	if s.quarantine != nil {
+		return s.quarantine(h)
 	}
-	return s.quarantine(h)
+	s.w.effect(func() { err = s.Provider.Quarantine(ctx, h) })
+	return err
 }
 
-func (s stub) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
-	if s.adopt == nil {
-		return s.cloud.Adopt(ctx, h, former)
+func (s stub) Release(ctx context.Context, h provider.Holding) (err error) {
+	s.w.effect(func() { err = s.Provider.Release(ctx, h) })
+	return err
+}
+
+func (s stub) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) (err error) {
+	if s.adopt != nil {
+		return s.adopt(h, former)
 	}
-	return s.adopt(h, former)
+	s.w.effect(func() { err = s.Provider.Adopt(ctx, h, former) })
+	return err
 }
 
 // cloud is the provider of the process that runs now.
@@ -206,7 +174,7 @@ func (w *world) Finish(_ context.Context, ref workflow.Ref) error {
 // kit is what the process is made of that runs now.
 func (w *world) kit() *testkit.Kit {
 	return testkit.New(testkit.Options{Store: effects{w.records, w}, Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now,
-		NewID: w.ids, Alone: w.alone, Providers: map[string]provider.Provider{"demo": w.cloud()}})
+		NewID: w.ids, Alone: w.alone, Providers: map[string]provider.Provider{"demo": stub{cloud: w.cloud()}}})
 }
 
 // ledgerOver is a ledger over another store.

@@ -122,27 +122,8 @@ func TestWhatIsDeletedIsKept(t *testing.T) {
 	}
 }
 
-// An instance that was never ready is deleted at once, and not kept.
-func TestWhatIsHalfMadeIsNotKept(t *testing.T) {
-	w := newWorld(t)
-	begun(provisionKept)(w)
-	done(deprovision)(w)
-	w.keeps(0)
-}
-
-// A record that was rebuilt does not know its plan's snapshot: today's plan counts.
-func TestWhatWasRebuiltIsKept(t *testing.T) {
-	w := newWorld(t)
-	done(provisionKept)(w)
-	i := w.instance()
-	i.Attributes.Snapshot = nil
-	w.commits(ledger.Put(i))
-	done(deprovision)(w)
-	w.keeps(1)
-}
-
-// A provider may drop the data with a binding, unless the plan keeps them. So the deletion of an instance whose record was
-// rebuilt tells it today's plan with each binding, too.
+// A record that was rebuilt does not know its plan's snapshot: today's plan counts, and what is deleted is kept. A provider
+// may drop the data with a binding, unless the plan keeps them. So it is told today's plan with each binding, too.
 func TestABindingOfWhatWasRebuiltIsRemovedByTodaysPlan(t *testing.T) {
 	w := newWorld(t)
 	done(provisionKept, bindKept)(w)

@@ -39,15 +39,6 @@ func TestALongFailureEndsTheOperation(t *testing.T) {
 	}
 }
 
-func TestALongProgressIsClipped(t *testing.T) {
-	w := newWorld(t)
-	w.step(w.with(answers(provider.Status{Description: strings.Repeat("x", 20_000)}, nil)), w.asks(provision))
-	poll, err := w.broker().LastOperation(context.Background(), instanceKey, "")
-	if err != nil || len(poll.Operation.Description) > limits.Description {
-		t.Errorf("the platform reads %d bytes: %v", len(poll.Operation.Description), err)
-	}
-}
-
 // generous is a worker whose provider makes a binding, and gives credentials of its own for it.
 func (w *world) generous(credentials map[string]any) *worker.Worker {
 	cloud := w.cloud()

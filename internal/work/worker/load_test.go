@@ -199,7 +199,7 @@ func TestARefusalIsAskedOfTheRightTarget(t *testing.T) {
 }
 
 // refusing is a provider that refuses deletions.
-type refusing struct{ cloud }
+type refusing struct{ stub }
 
 func (refusing) Refuses(context.Context, provider.Instance) error {
 	return &provider.Failure{Message: "it is not empty", InstanceUsable: new(true), Untouched: true}
@@ -215,7 +215,7 @@ func TestARefusedDeletionTakesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			done(before...)(w)
-			w.settles(w.by(refusing{w.cloud()}), w.asks(deprovision))
+			w.settles(w.by(refusing{stub{cloud: w.cloud()}}), w.asks(deprovision))
 			i := w.instance()
 			if op := i.Operation; i.State != lifecycle.Ready || op.Phase != lifecycle.Failed || op.InstanceUsable == nil ||
 				!*op.InstanceUsable || op.Description != "it is not empty" {
@@ -230,15 +230,6 @@ func TestARefusedDeletionTakesNothing(t *testing.T) {
 		})
 	}
 }
-
-// lost is a vault whose key is gone: it neither opens nor seals.
-type lost struct{}
-
-func (lost) Seal(context.Context, vault.Label, []byte) ([]byte, error) {
-	return nil, errors.New("there is no key to seal with")
-}
-
-func (lost) Open(context.Context, vault.Label, []byte) ([]byte, error) { return nil, vault.ErrSealed }
 
 func provisionWith(parameters string) asking { return orders("i", "async-bind", []byte(parameters)) }
 func bindWith(parameters string) asking      { return binds("b", "async-bind", []byte(parameters)) }
@@ -272,7 +263,7 @@ func TestDeletionNeedsNoKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tc.before(w)
-			w.vault = lost{}
+			w.vault = shut{vault.ErrSealed} // the key is gone
 			for _, ask := range tc.asks {
 				w.must(ask)
 				if name == "LeftoversOfRequest" {
@@ -302,7 +293,7 @@ func TestAnUpdateThatCannotBeOpenedEndsAtItsDeadline(t *testing.T) {
 			w := newWorld(t)
 			done(provision)(w)
 			ref := w.asks(update)
-			w.vault = lost{}
+			w.vault = shut{vault.ErrSealed} // the key is gone
 			if _, err := w.worker().Step(context.Background(), ref); !errors.Is(err, vault.ErrSealed) {
 				t.Fatalf("the step ends with %v: the test proves nothing", err)
 			}

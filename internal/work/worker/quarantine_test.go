@@ -204,20 +204,6 @@ func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {
 	expect.Same(t, "leases", 1, len(w.quarantine().Leases))
 }
 
-// A call whose time was up may land, whatever its provider makes of that.
-func TestAQuarantineWhoseTimeWasUpKeepsItsLease(t *testing.T) {
-	w, ref := quarantined(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_, err := w.quarantining(func() error {
-		cancel()
-		return errors.New("the connection was closed")
-	}).Step(ctx, ref)
-	if q := w.quarantine(); err != nil || len(q.Leases) != 1 || !q.Leases[0].TimedOut {
-		t.Errorf("%v, %+v", err, q)
-	}
-}
-
 // If the provider has no quarantine, an orphan stays in use until its date.
 func TestAProviderWithoutAQuarantine(t *testing.T) {
 	w, ref := quarantined(t)

@@ -223,17 +223,10 @@ func TestADeletionWorksWithoutTheState(t *testing.T) {
 	s := newSecretive(t)
 	s.does(bind)
 	s.granted()
-	s.vault = locked{s.vault}
+	s.vault = shut{errors.New("the key is disabled")}
 	s.does(unbind)
 	s.does(deprovision)
 	s.isEmpty()
-}
-
-// locked opens nothing.
-type locked struct{ vault.Vault }
-
-func (locked) Open(context.Context, vault.Label, []byte) ([]byte, error) {
-	return nil, errors.New("the key is disabled")
 }
 
 // A state that is too large fails the operation, and one that a failure gives is recorded.
