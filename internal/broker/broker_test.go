@@ -285,28 +285,6 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// IDEM-03: sixteen identical requests at once are one operation.
-func TestOneTokenForIdenticalRequests(t *testing.T) {
-	d := newDesk(t)
-	var all sync.WaitGroup
-	results := make([]broker.Result, 16)
-	for n := range results {
-		all.Go(func() {
-			var err error
-			if results[n], err = d.put("async", d.caller(true), `{"a":1}`); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	for _, r := range results {
-		if r.Effect != broker.Accepted || r.Token != results[0].Token {
-			t.Errorf("%+v, the first was given %+v", r, results[0])
-		}
-	}
-	expect.Same(t, "executions that were started", 1, d.started)
-}
-
 // A deletion of what does not exist is remembered: a PUT that was received
 // before it begins nothing, one that was received later does (ORB-03, PROV-28).
 func TestDeletionsOfNothingAreRemembered(t *testing.T) {

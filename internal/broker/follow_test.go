@@ -18,40 +18,37 @@ func (d *desk) cancel(token lifecycle.Token) (broker.Poll, *broker.Poll, error) 
 // A cancelled operation says so, and what it was about is deleted; FAC-15: both resources say the
 // same, at every moment.
 func TestCancel(t *testing.T) {
-	d := newDesk(t)
-	first := expect.Get(d.put("async", d.caller(true), ""))(t).Token
-	cancelled := func(when string) *broker.Poll {
-		t.Helper()
-		op, deletion, err := d.cancel(first)
-		if err != nil || !op.Operation.Cancelled || op.Token != first {
-			t.Fatalf("FAC-10: %s: %+v %v", when, op, err)
-		}
-		return deletion
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			k.before(d)
+			first := d.gives(broker.Accepted, "the creation")(k.put(d, d.caller(true))).Token
+			cancelled := func(when string) *broker.Poll {
+				t.Helper()
+				op, deletion, err := d.cancel(first)
+				if err != nil || !op.Operation.Cancelled || op.Token != first {
+					t.Fatalf("FAC-10: %s: %+v %v", when, op, err)
+				}
+				return deletion
+			}
+			deletion := cancelled("at once")
+			again := cancelled("once more")
+			if deletion == nil || again == nil || again.Token != deletion.Token || !deletion.Operation.Kind.Deletes() {
+				t.Fatalf("the same request has another effect: %+v %+v", deletion, again)
+			}
+			d.reads(lifecycle.Failed, "FAC-10")(d.LastOperation(t.Context(), first.Key, first.String()))
+			_, _, err := d.cancel(deletion.Token)
+			refused(t, lifecycle.Conflict, err, "FAC-10: a deletion was cancelled")
+			d.settle(deletion.Token)
+			refused(t, lifecycle.NotFound, questions[name](d), "FAC-10: it is there")
+			if none := cancelled("after all is gone"); none != nil {
+				t.Errorf("after all is gone: %+v", none)
+			}
+			if name == "Binding" {
+				expect.OK(t, questions["Instance"](d), "the instance is as it was")
+			}
+		})
 	}
-	deletion := cancelled("at once")
-	if again := cancelled("once more"); deletion == nil || again == nil || again.Token != deletion.Token {
-		t.Fatalf("the same request has another effect: %+v %+v", deletion, again)
-	}
-	d.reads(lifecycle.Failed, "FAC-10")(d.LastOperation(t.Context(), first.Key, first.String()))
-	_, _, err := d.cancel(deletion.Token)
-	refused(t, lifecycle.Conflict, err, "FAC-10: a deletion was cancelled")
-	d.settle(deletion.Token)
-	refused(t, lifecycle.NotFound, expect.Err(d.Instance(t.Context(), d.caller(true), "i")), "FAC-10: the instance is there")
-	if none := cancelled("after all is gone"); none != nil {
-		t.Errorf("after all is gone: %+v", none)
-	}
-}
-
-func TestCancelABind(t *testing.T) {
-	d := newDesk(t)
-	expect.Get(d.put("async-bind", d.caller(false), ""))(t)
-	op, deletion, err := d.cancel(d.gives(broker.Accepted, "the bind")(d.bind("i", "b", "async-bind", d.caller(true))).Token)
-	if err != nil || !op.Operation.Cancelled || deletion == nil || deletion.Operation.Kind != lifecycle.Unbind {
-		t.Fatalf("FAC-10: %+v %+v %v", op, deletion, err)
-	}
-	d.settle(deletion.Token)
-	refused(t, lifecycle.NotFound, expect.Err(d.Binding(t.Context(), d.caller(true), "i", "b")), "FAC-10: the binding is there")
-	expect.OK(t, expect.Err(d.Instance(t.Context(), d.caller(true), "i")), "the instance is as it was")
 }
 
 func TestWhatCannotBeCancelled(t *testing.T) {

@@ -26,7 +26,7 @@ func TestTheOrderOfRequests(t *testing.T) {
 	early := func(n int) when { return when{at(n), at(40)} }
 	lives := row{exists, begin, begin, ok}
 	gone := row{begin, missing, notFound, notFound}
-	late := row{ce, missing, notFound, notFound}
+	tooLate := row{late, missing, notFound, notFound}
 	for name, tc := range map[string]struct {
 		reason string
 		is     *pair
@@ -38,30 +38,30 @@ func TestTheOrderOfRequests(t *testing.T) {
 		"FirstLifeBefore":   {"the clock went back, or another's is behind: a DELETE is never answered 410", first, early(5), lives},
 		"FirstLifeStepBack": {"the same, by the broker's own clock", first, when{at(5), at(5)}, lives},
 		"Tombstone":         {"it was sent after the deletion", tombstone, early(25), gone},
-		"TombstoneBefore":   {"ORB-03: it was sent before", tombstone, early(15), late},
-		"TombstoneSame":     {"in doubt it was", tombstone, early(20), late},
+		"TombstoneBefore":   {"ORB-03: it was sent before", tombstone, early(15), tooLate},
+		"TombstoneSame":     {"in doubt it was", tombstone, early(20), tooLate},
 		"TombstoneStepBack": {"a tombstone from the future does not block its id", tombstone, when{at(15), at(15)}, gone},
 		"TombstoneBothAhead": {"the clock stepped back since both: they can be compared", tombstone, when{at(15), at(5)},
-			late},
+			tooLate},
 		"TombstoneSkew": {"that is more than clocks are apart", tombstone, when{at(15), at(20).Add(-lifecycle.ClockSkew)},
-			late},
+			tooLate},
 		"TombstoneJustNot":   {"and not less", tombstone, when{at(15), at(20).Add(-lifecycle.ClockSkew - 1)}, gone},
-		"Entombed":           {"ORB-03: what was never seen is remembered as deleted", entombed(at(20)), early(15), late},
+		"Entombed":           {"ORB-03: what was never seen is remembered as deleted", entombed(at(20)), early(15), tooLate},
 		"EntombedAhead":      {"no request arrives after it is decided", entombed(at(80)), early(25), gone},
-		"EntombedAheadAfter": {"so one from before is not taken for one from after", entombed(at(80)), early(15), late},
+		"EntombedAheadAfter": {"so one from before is not taken for one from after", entombed(at(80)), early(15), tooLate},
 		"Again":              {"it was sent after the creation", second, early(35), lives},
 		"AgainBetween": {"it was sent between the deletion and the creation: it means what was there then", second, early(25),
-			row{exists, ce, ce, ce}},
+			row{exists, late, late, late}},
 		"AgainBefore": {"it was sent before the deletion: nothing is done, and it is no lie to say so", second, early(15),
-			row{exists, ce, ce, ce}},
+			row{exists, late, late, late}},
 		"AgainStepBack":  {"an incarnation from the future is not protected from what is sent now", second, when{at(15), at(16)}, lives},
-		"AgainBothAhead": {"the clock stepped back since both: they can be compared", second, when{at(25), at(5)}, row{exists, ce, ce, ce}},
+		"AgainBothAhead": {"the clock stepped back since both: they can be compared", second, when{at(25), at(5)}, row{exists, late, late, late}},
 		"AgainAhead": {
 			"a request's clock that is ahead spoils nothing for the next", again(tombstone, at(30), at(90)), early(35), lives,
 		},
 		"AgainBehind": {
 			"times on a record go on: a creation is after the deletion that was committed before it", again(tombstone, at(15), at(15)),
-			when{at(20), at(40)}, row{exists, ce, ce, ce},
+			when{at(20), at(40)}, row{exists, late, late, late},
 		},
 		"AgainBehindAfter": {"but not much after", again(tombstone, at(15), at(15)), when{at(20).Add(2 * time.Millisecond), at(40)}, lives},
 		"AgainTheBrokers": {"what the broker deleted by itself, no request has asked for",
@@ -92,9 +92,9 @@ func TestTheOrderOfRequests(t *testing.T) {
 func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
 	b := expect.Get(newPair(t).begins(at(10), at(10)).ends(at(10)).binding.Remove(at(21), at(20)))(t)
 	a, err := onPut(b, true, true, at(15), at(40))
-	expect.Same(t, "a late bind", ce, outcome(t, a, err))
+	expect.Same(t, "a late bind", late, outcome(t, a, err))
 	b = expect.Get(first(b.BeginCreate(start("again", at(30)), bound("small"))))(t)
-	for received, want := range map[time.Time]string{at(15): ce, at(35): begin} {
+	for received, want := range map[time.Time]string{at(15): late, at(35): begin} {
 		a, err := onDelete(b, received, at(40))
 		expect.Same(t, "a DELETE received at "+received.String(), want, outcome(t, a, err))
 	}
