@@ -20,7 +20,7 @@ func Inventory(
 	records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired map[string]wired.Provider,
 ) *reaper.InventoryOptions {
 	o := &reaper.InventoryOptions{
-		Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
+		Records: records, Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
 		Targets: map[string]func(context.Context) ([]string, error){},
 	}
 	for name, holds := range Inventories(records, wired) {
@@ -39,10 +39,11 @@ func Inventories(records *ledger.Ledger, providers map[string]wired.Provider) ma
 		if w.Inventory == nil { // the provider holds no things
 			continue
 		}
-		holds[name] = wired.Guarded{Inventory: w.Inventory, Known: func(ctx context.Context, identity string) (target.Known, error) {
+		known := func(ctx context.Context, identity string) (target.Known, error) {
 			known, err := records.Epoch(ctx, name, identity)
 			return known.Known, err
-		}}
+		}
+		holds[name] = wired.Guarded{Inventory: w.Inventory, Known: known}
 	}
 	return holds
 }

@@ -148,7 +148,7 @@ func (w *world) begin() {
 	b, s, r := kit.BrokerOptions(), kit.WorkerOptions(), kit.ReaperOptions()
 	b.Records, s.Records = w.brokersRecords(), w.workersRecords()
 	r.Inventory = &reaper.InventoryOptions{
-		Whose: whose, Every: time.Hour,
+		Records: w.ledger, Whose: whose, Every: time.Hour,
 		Listers: map[string]reaper.Lister{w.subject.Name: testkit.Lister{Inventory: w.holds}},
 	}
 	w.broker, w.worker, w.reaper = broker.New(b), worker.New(s), reaper.New(r)

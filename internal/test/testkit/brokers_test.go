@@ -45,7 +45,7 @@ func (c *cloud) joins(identity string, careless bool) *party {
 		Store: memory.New(), Now: c.now, Identity: identity, Engine: p, Providers: map[string]provider.Provider{"demo": made},
 	})
 	o := p.kit.ReaperOptions()
-	o.Inventory = &reaper.InventoryOptions{Whose: p.whose, Every: time.Hour,
+	o.Inventory = &reaper.InventoryOptions{Records: p.kit.Ledger(), Whose: p.whose, Every: time.Hour,
 		Listers: map[string]reaper.Lister{"demo": testkit.Lister{Inventory: made}}}
 	p.reaper = reaper.New(o)
 	return p

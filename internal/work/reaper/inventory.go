@@ -29,8 +29,17 @@ type Lister interface {
 	List(ctx context.Context, cursor string) (page []lifecycle.Thing, next string, err error)
 }
 
+// InventoryRecords are the methods of the ledger that an inventory needs; the ledger documents them.
+type InventoryRecords interface {
+	Inventory(ctx context.Context) (ledger.Inventory, error)
+	Identity(ctx context.Context) (ledger.Identity, error)
+	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
+	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
+}
+
 // InventoryOptions configure the inventory.
 type InventoryOptions struct {
+	Records InventoryRecords
 	// Listers are keyed by the name of the provider.
 	Listers map[string]Lister
 	// Targets return the names of the targets that a provider's lister covers according to
@@ -69,7 +78,7 @@ func (r *Reaper) plan(ctx context.Context, now time.Time) error {
 	if r.Inventory == nil || now.Before(r.asked.Add(planAgain)) {
 		return nil
 	}
-	planned, err := r.Records.Inventory(ctx)
+	planned, err := r.Inventory.Records.Inventory(ctx)
 	if err == nil && planned.Version == 0 {
 		err = r.Records.Commit(ctx, ledger.Put(ledger.Inventory{Due: now}))
 	}
@@ -115,7 +124,7 @@ func (p *part) goOn(ctx context.Context) error {
 	if now.Sub(p.state.Since) >= 24*time.Hour {
 		p.state.Since, p.state.Orphans = now, 0
 	}
-	identity, err := p.Records.Identity(ctx)
+	identity, err := p.InventoryOptions.Records.Identity(ctx)
 	if err != nil {
 		return fmt.Errorf("reading whose table this is: %w", err)
 	}
@@ -206,7 +215,7 @@ func (p *part) timeLeft(ctx context.Context) bool {
 
 // save records the progress of the pass.
 func (p *part) save(ctx context.Context) error {
-	if err := p.Records.Commit(context.WithoutCancel(ctx), ledger.Put(p.state)); err != nil {
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.Put(p.state)); err != nil {
 		return fmt.Errorf("keeping how far the inventory is: %w", err)
 	}
 	return nil
@@ -234,8 +243,10 @@ func (p *part) finish(ctx context.Context) error {
 	switch {
 	case p.known, counted.Young > 0:
 	case counted.Sighted == 0:
-		if err := p.identify(ctx); err != nil {
-			return err
+		whose := p.Whose
+		whose.Since = p.Now()
+		if err := p.Reaper.Records.Commit(ctx, ledger.Put(whose)); err != nil {
+			return fmt.Errorf("saying whose table this is: %w", err)
 		}
 	default:
 		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was "+
@@ -248,22 +259,12 @@ func (p *part) finish(ctx context.Context) error {
 	return p.end(ctx)
 }
 
-// identify records in the table which broker it belongs to.
-func (p *part) identify(ctx context.Context) error {
-	whose := p.Whose
-	whose.Since = p.Now()
-	if err := p.Records.Commit(ctx, ledger.Put(whose)); err != nil {
-		return fmt.Errorf("saying whose table this is: %w", err)
-	}
-	return nil
-}
-
 // end ends the pass and records its report.
 func (p *part) end(ctx context.Context) error {
 	report := p.state.Pass.Report
 	report.Ended = p.Now()
 	p.state.Pass = nil
-	if err := p.Records.Commit(context.WithoutCancel(ctx), ledger.Put(p.state),
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.Put(p.state),
 		ledger.PutReport(report, p.NewID())); err != nil {
 		return fmt.Errorf("keeping what the inventory found: %w", err)
 	}

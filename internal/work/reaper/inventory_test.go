@@ -56,7 +56,7 @@ type stock struct {
 
 func newStock(t *testing.T) *stock {
 	s := &stock{scene: newScene(t), shelf: &shelf{}}
-	s.options = reaper.InventoryOptions{Listers: map[string]reaper.Lister{"demo": s.shelf},
+	s.options = reaper.InventoryOptions{Records: s.records, Listers: map[string]reaper.Lister{"demo": s.shelf},
 		Whose: ours, Every: time.Hour}
 	return s
 }

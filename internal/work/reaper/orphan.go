@@ -41,11 +41,11 @@ func (r *Reaper) mayDelete(ctx context.Context) (bool, error) {
 	if r.Inventory == nil || r.Inventory.DryRun {
 		return false, nil
 	}
-	state, err := r.Records.Inventory(ctx)
+	state, err := r.Inventory.Records.Inventory(ctx)
 	if err != nil || state.Halt != nil {
 		return false, err
 	}
-	whose, err := r.Records.Identity(ctx)
+	whose, err := r.Inventory.Records.Identity(ctx)
 	return err == nil && whose.Deployment == r.Inventory.Whose.Deployment && whose.Broker == r.Inventory.Whose.Broker, err
 }
 

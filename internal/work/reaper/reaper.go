@@ -29,9 +29,7 @@ type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
 	SweepLease(ctx context.Context) (ledger.SweepLease, error)
-	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
-	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
-	Resumed
+	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
 // Options configure a Reaper.

@@ -23,7 +23,7 @@ func (p *part) targets(ctx context.Context) error {
 		listed[provider] = names
 	}
 	for at, elsewhere := (lifecycle.TargetUse{}), false; ; {
-		next, err := p.Records.NextTargetUse(ctx, at, elsewhere)
+		next, err := p.InventoryOptions.Records.NextTargetUse(ctx, at, elsewhere)
 		if next == nil || err != nil {
 			return err
 		}

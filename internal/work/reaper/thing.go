@@ -47,7 +47,7 @@ func (p *part) thing(ctx context.Context, t lifecycle.Thing) error {
 		counted.Odd = some(counted.Odd, limits.Clip(t.Name, limits.Identifier))
 		return nil
 	}
-	c, err := p.lives(ctx, t.Key, t.Incarnation, now)
+	c, err := p.Reaper.lives(ctx, t.Key, t.Incarnation, now)
 	if err != nil {
 		return err
 	}
@@ -94,14 +94,14 @@ func (p *part) kept(ctx context.Context, t lifecycle.Thing, c lives) error {
 func (p *part) orphan(ctx context.Context, orphan lifecycle.Thing, c lives) error {
 	now, counted, name := p.Now(), p.state.Pass.Report.Counted, orphan.Name
 	explained := c.explain(orphan, now)
-	seen, err := p.Records.Sighting(ctx, orphan.Provider, name, now)
+	seen, err := p.InventoryOptions.Records.Sighting(ctx, orphan.Provider, name, now)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading when %q was seen first: %w", name, err)
 	case seen.First.IsZero():
 		seen.First = now
 		counted.Sighted++
-		return p.Records.Commit(ctx, ledger.Put(seen))
+		return p.Reaper.Records.Commit(ctx, ledger.Put(seen))
 	case now.Sub(seen.First) < apart || !p.known:
 		counted.Sighted++
 		return nil
@@ -153,7 +153,7 @@ func (p *part) act(ctx context.Context, orphan lifecycle.Thing, c lives, seen le
 		return err
 	}
 	p.state.Orphans++
-	if err := p.Records.Commit(ctx, ledger.Put(former), ledger.Check(c.current), ledger.Delete(seen),
+	if err := p.Reaper.Records.Commit(ctx, ledger.Put(former), ledger.Check(c.current), ledger.Delete(seen),
 		ledger.Put(p.state)); err != nil {
 		return fmt.Errorf("dealing with orphan %q: %w", name, err)
 	}

@@ -56,7 +56,7 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	whose := ledger.Identity{Deployment: "test", Broker: testkit.Identity}
 	w.commits(ledger.Put(whose)) // the table is known to be the right one
 	r := w.reaper()
-	r.Inventory = &reaper.InventoryOptions{Whose: whose, Every: time.Hour,
+	r.Inventory = &reaper.InventoryOptions{Records: w.ledger(), Whose: whose, Every: time.Hour,
 		Listers: map[string]reaper.Lister{"demo": testkit.Lister{Inventory: w.demo()}}}
 	sweep := func(hours int) (report reaper.Report) {
 		t.Helper()
