@@ -200,7 +200,8 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 			for when, put := range map[string]struct {
 				received time.Time
 				want     string
-			}{"before": {received.Add(-1), late}, "at once": {received, late}, "after": {received.Add(3 * time.Millisecond), begin}} {
+			}{"before": {received.Add(-1), late}, "at once": {received, late},
+				"after": {received.Add(3 * time.Millisecond), begin}} {
 				for _, same := range []bool{true, false} {
 					tc.is.both(t, tc.reason+": a PUT, "+when, put.want, func(r lifecycle.Record) (lifecycle.Answer, error) {
 						return onPut(r, same, true, put.received, at(8))

@@ -169,21 +169,6 @@ func TestStepAnswersOfAProvider(t *testing.T) {
 	}
 }
 
-func TestFaultsAreRepeatedLessAndLessOften(t *testing.T) {
-	w := newWorld(t)
-	ref := w.asks(provision)
-	failing := w.with(answers(provider.Status{}, errors.New("throttled")))
-	var waits []time.Duration
-	for range 8 {
-		outcome := w.step(failing, ref)
-		waits = append(waits, outcome.Wait)
-		w.clock = w.clock.Add(outcome.Wait)
-	}
-	if waits[0] != time.Second || waits[1] != 2*time.Second || waits[7] != time.Minute {
-		t.Errorf("waits %v", waits)
-	}
-}
-
 func TestAStepThatIsNotCurrentDoesNothing(t *testing.T) {
 	w := newWorld(t)
 	r := w.must(provision)

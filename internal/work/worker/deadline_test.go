@@ -264,11 +264,11 @@ func TestTheSecondCallOfAStepIsRecordedInTime(t *testing.T) {
 		ref, o := w.asks(deprovision), w.kit().WorkerOptions()
 		time.Sleep(time.Until(w.clock)) // from here on, the clock is the bubble's
 		o.Now = time.Now
-		o.Providers = map[string]wired.Provider{"demo": testkit.Wire(slowly{stub{unbind: func(ctx context.Context, _ provider.Binding) (
-			provider.Status, error) {
+		gives := func(ctx context.Context, _ provider.Binding) (provider.Status, error) {
 			<-ctx.Done()
 			return provider.Status{}, errors.New("connection reset")
-		}}}, 45*time.Second)}
+		}
+		o.Providers = map[string]wired.Provider{"demo": testkit.Wire(slowly{stub{unbind: gives}}, 45*time.Second)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		expect.Get(worker.New(o).Step(ctx, ref))(t)

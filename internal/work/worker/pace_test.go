@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -15,6 +16,12 @@ func TestPausesAreNeverShort(t *testing.T) {
 		-2 * time.Hour: 10 * time.Second, 0: 10 * time.Second, 30 * time.Minute: 35 * time.Second, time.Hour: maxPause,
 	} {
 		expect.Same(t, fmt.Sprintf("at an age of %v", age), want, pause(age))
+	}
+}
+
+func TestFaultsAreRepeatedLessAndLessOften(t *testing.T) {
+	for faults, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 7: time.Minute} {
+		expect.Same(t, fmt.Sprintf("after %d faults before", faults), want, backoff(io.EOF, faults))
 	}
 }
 
