@@ -212,13 +212,6 @@ func (b *Broker) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 	return b.Records.Record(ctx, key, b.Now())
 }
 
-// recordNow reads a record within a time limit of its own.
-func (b *Broker) recordNow(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
-	limited, cancel := b.limited(ctx)
-	defer cancel()
-	return b.record(limited, key)
-}
-
 func (b *Broker) seal(ctx context.Context, key lifecycle.Key, member vault.Member, plain []byte) (lifecycle.Sealed, error) {
 	sealed, err := b.Vault.Seal(ctx, vault.Label{Key: key, Member: member}, plain)
 	if err != nil {

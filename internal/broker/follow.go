@@ -138,7 +138,9 @@ func (b *Broker) follow(ctx context.Context, c Caller, d decision) (Result, life
 	var err error
 	if !d.later {
 		b.await(ctx, r)
-		if r, err = b.recordNow(ctx, t.Key); err != nil {
+		limited, cancel := b.limited(ctx)
+		defer cancel()
+		if r, err = b.record(limited, t.Key); err != nil {
 			return Result{}, r, err
 		}
 	}

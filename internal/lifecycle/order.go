@@ -49,11 +49,6 @@ func (r Record) overtaken(received, now time.Time) bool {
 	return !received.After(by) && received.After(ahead) == by.After(ahead)
 }
 
-// createReceived records when the request that creates this incarnation arrived.
-func (r *Record) createReceived(at, now time.Time) {
-	r.CreateReceived = after(earlier(at, now), later(r.CreateReceived, r.DeleteReceived))
-}
-
 // deleteReceived records when the last request to delete arrived; a delayed request does not move
 // the time back. A zero time means that the broker began the deletion by itself, without a request.
 func (r *Record) deleteReceived(at, now time.Time) {

@@ -246,7 +246,7 @@ func (r Record) begun(e Event, s Start, kind Kind) (Record, *PastOperation, erro
 	case kind.Deletes():
 		r.deleteReceived(s.Received, s.Now)
 	case kind.Creates():
-		r.createReceived(s.Received, s.Now)
+		r.CreateReceived = after(earlier(s.Received, s.Now), later(r.CreateReceived, r.DeleteReceived))
 	}
 	return r, past, nil
 }

@@ -89,16 +89,10 @@ func decimal(s string) (negative bool, digits string, exponent string) {
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	all := strings.TrimLeft(whole+fraction, "0")
 	digits = strings.TrimRight(all, "0")
-	shift := len(all) - len(digits) - len(fraction)
-	return negative, digits, addToExponent(exp, shift)
-}
-
-func addToExponent(exp string, shift int) string {
-	e, ok := new(big.Int).SetString(strings.TrimPrefix(exp, "+"), 10)
-	if !ok {
-		return exp
+	if e, ok := new(big.Int).SetString(strings.TrimPrefix(exp, "+"), 10); ok {
+		exp = e.Add(e, big.NewInt(int64(len(all)-len(digits)-len(fraction)))).String()
 	}
-	return e.Add(e, big.NewInt(int64(shift))).String()
+	return negative, digits, exp
 }
 
 // stableContext lists the members of a platform's context that name a place and do not change. The others
