@@ -135,7 +135,7 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 		Providers:       map[string]provider.Provider{"demo": whole{called.Provider, called.Inventory, called.Adopter}},
 		SynchronousWait: 15 * time.Second, CallTimeout: 20 * time.Second, Alone: true,
 	})
-	engine := inprocess.New(kit.Worker().Step, inprocess.Options{})
+	engine := inprocess.New(kit.Worker().Step, inprocess.Options{Log: kit.Log})
 	defer engine.Close()
 	kit.Engine = engine
 	server := httptest.NewServer(kit.Handler(kit.Broker(), testkit.Platforms{"u": {ID: platforms.Default}}))

@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
 
-// Options configure an Engine; every member has a default.
+// Options configure an Engine.
 type Options struct {
 	// After calls f in a goroutine of its own after d, unless stop is called earlier and
 	// returns true. Default: a timer.
@@ -56,9 +56,6 @@ var ErrClosed = errors.New("workflow engine is closed")
 func New(step workflow.Step, o Options) *Engine {
 	if o.After == nil {
 		o.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Engine{

@@ -20,7 +20,8 @@ import (
 
 func TestEngine(t *testing.T) {
 	workflowtest.Run(t, func(t *testing.T, step workflow.Step, wait func(time.Duration)) workflow.Engine {
-		e := inprocess.New(step, inprocess.Options{After: func(d time.Duration, f func()) func() bool {
+		log := slog.New(slog.DiscardHandler)
+		e := inprocess.New(step, inprocess.Options{Log: log, After: func(d time.Duration, f func()) func() bool {
 			go func() {
 				wait(d)
 				f()
@@ -47,7 +48,7 @@ func TestClose(t *testing.T) {
 		<-ctx.Done()
 		<-leave
 		return workflow.Outcome{Wait: time.Hour}, nil
-	}, inprocess.Options{Inquire: func(ctx context.Context, _ workflow.Inquiry) {
+	}, inprocess.Options{Log: slog.New(slog.DiscardHandler), Inquire: func(ctx context.Context, _ workflow.Inquiry) {
 		if asked.Add(1) > 2 {
 			t.Error("more than two inquiries run at once")
 		}

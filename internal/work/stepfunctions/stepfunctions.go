@@ -48,7 +48,7 @@ type Options struct {
 	// Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Log gets a line for each execution that ends with an error while a request waits for
-	// it. Default: none.
+	// it; nil if Finish is never called.
 	Log *slog.Logger
 }
 
@@ -63,9 +63,6 @@ type Engine struct {
 func New(starter Starter, invoker Invoker, o Options) *Engine {
 	if o.Sleep == nil {
 		o.Sleep = waiting.For
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Engine{starter: starter, invoker: invoker, Options: o}
 }
