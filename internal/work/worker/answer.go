@@ -95,8 +95,9 @@ func (t own) answered(ctx context.Context, a answer, now time.Time) (lifecycle.R
 func (s *step) judged(
 	ctx context.Context, r lifecycle.Record, v verdict, now time.Time,
 ) (_ lifecycle.Record, _ []ledger.Change, err error) {
-	if v.fault != nil {
-		s.logFault(ctx, s.ref, r, v.fault)
+	if v.fault != nil && !s.logTrouble(ctx, r.Provider, v.fault) {
+		s.Log.WarnContext(ctx, "step met a fault and will be repeated", "execution", s.ref.Name(),
+			"kind", string(r.Operation.Kind), "faults", r.Operation.Faults+1, "error", v.fault)
 	}
 	r, err = s.remembers(ctx, r, v)
 	switch {

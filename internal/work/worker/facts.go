@@ -33,29 +33,26 @@ func (w *Worker) inquire(ctx context.Context, q workflow.Inquiry) error {
 	if err != nil || r.State != lifecycle.Ready || r.Incarnation != q.Incarnation {
 		return err
 	}
-	facts, err := w.describe(ctx, r)
+	p, err := w.provider(r.Provider)
 	if err != nil {
 		return err
+	}
+	var facts provider.Facts // empty if the provider tells none
+	if p.Describer != nil {
+		// Like a deletion, an inquiry opens no parameters.
+		in, err := w.instanceFor(ctx, r, &lifecycle.Operation{Kind: lifecycle.Deprovision})
+		if err != nil {
+			return err
+		}
+		in.Operation = provider.Operation{}
+		if _, err := p.Prove(ctx, in); err != nil {
+			return err
+		}
+		if facts, err = p.Describer.Describe(ctx, in); err != nil {
+			return err
+		}
 	}
 	return w.Records.Commit(ctx, ledger.Put(ledger.Facts{
 		Version: q.Version, Key: q.Key, Incarnation: q.Incarnation, Asked: q.Asked, Answered: w.Now(), Facts: facts,
 	}))
-}
-
-// describe asks the provider for the facts. They are empty if the provider tells none.
-func (w *Worker) describe(ctx context.Context, r lifecycle.Record) (facts provider.Facts, err error) {
-	p, err := w.provider(r.Provider)
-	if err != nil || p.Describer == nil {
-		return facts, err
-	}
-	// Like a deletion, an inquiry opens no parameters.
-	in, err := w.instanceFor(ctx, r, &lifecycle.Operation{Kind: lifecycle.Deprovision})
-	if err != nil {
-		return facts, err
-	}
-	in.Operation = provider.Operation{}
-	if _, err := p.Prove(ctx, in); err != nil {
-		return facts, err
-	}
-	return p.Describer.Describe(ctx, in)
 }

@@ -132,7 +132,7 @@ func (t own) question(ctx context.Context) (question, error) {
 // lease records that this step may call the cloud. False means that another writer was faster,
 // and the step must look again.
 func (s *step) lease(ctx context.Context, holder string) (ok bool, err error) {
-	leased := s.record.Leased(holder, s.at, s.until(s.at), s.witness())
+	leased := s.record.Leased(holder, s.at, s.at.Add(s.HardTimeout+leaseMargin), s.witness())
 	err = s.Records.Commit(ctx, ledger.Put(leased), s.check())
 	if errors.Is(err, ledger.ErrConflict) {
 		return false, nil
@@ -169,7 +169,9 @@ func (s *step) commit(
 			return errors.Join(fmt.Errorf("recording a step of %q: %w", s.ref.Name(), err), s.giveUp(ctx, lease))
 		}
 		next = lease.of(next)
-		outcome = outcomeOf(next, now)
+		if outcome = settled; next.InProgress() {
+			outcome = workflow.Outcome{Wait: max(next.Operation.Next.Sub(now), 0)}
+		}
 		ended := next.Ended(s.record)
 		more = append(more, ledger.Put(next), s.check(), ledger.FirstTargetUse(s.record, next, now), ledger.Log(ended))
 		if err := s.Records.Commit(ctx, more...); err != nil {
@@ -189,13 +191,6 @@ func (s *step) giveUp(ctx context.Context, lease held) error {
 		return nil
 	}
 	return s.Records.Commit(ctx, ledger.Put(s.record.Released(lease.holder)))
-}
-
-func outcomeOf(r lifecycle.Record, now time.Time) workflow.Outcome {
-	if !r.InProgress() {
-		return settled
-	}
-	return workflow.Outcome{Wait: max(r.Operation.Next.Sub(now), 0)}
 }
 
 // change commits the record that to returns, without a call of the provider.

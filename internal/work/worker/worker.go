@@ -213,18 +213,6 @@ func pause(age time.Duration) time.Duration {
 	return 10*time.Second + time.Duration(float64(50*time.Second)*float64(max(age, 0))/float64(time.Hour))
 }
 
-func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, r lifecycle.Record, err error) {
-	if w.logTrouble(ctx, r.Provider, err) {
-		return
-	}
-	op := r.Operation
-	w.Log.WarnContext(ctx, "step met a fault and will be repeated", "execution", ref.Name(), "kind", string(op.Kind),
-		"faults", op.Faults+1, "error", err)
-}
-
-// until returns when a lease taken now ends.
-func (w *Worker) until(now time.Time) time.Time { return now.Add(w.HardTimeout + leaseMargin) }
-
 // leasePause returns how long an operation waits before it looks again at another's lease. A live step gives
 // its lease up long before the end, and a request may be waiting, so the pauses begin short and grow.
 func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
