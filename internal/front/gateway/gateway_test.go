@@ -14,8 +14,10 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/front/gateway"
 	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
@@ -106,12 +108,10 @@ func TestNoEventFailsTheFunction(t *testing.T) {
 }
 
 func TestRequestsAreCarriedWhole(t *testing.T) {
-	at := time.Date(2030, 1, 2, 3, 4, 5, int(678*time.Millisecond), time.UTC)
 	var got map[string]any
 	response := answered(t, event{HTTPMethod: "PUT", Path: "/v2/x", Body: "e30=", IsBase64Encoded: true,
 		MultiValueHeaders:               map[string][]string{"x-broker-api-version": {"2.17"}},
 		MultiValueQueryStringParameters: map[string][]string{"x": {"a b", "c&d"}},
-		RequestContext:                  events.APIGatewayProxyRequestContext{RequestTimeEpoch: at.UnixMilli()},
 	}, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got = map[string]any{"body": string(body), "query": r.URL.Query()["x"], "length": r.ContentLength,
@@ -124,6 +124,37 @@ func TestRequestsAreCarriedWhole(t *testing.T) {
 	expect.Same(t, "request", want, got)
 	if response.StatusCode != 202 || response.MultiValueHeaders["Location"][0] != "/a" || response.Body != "{}" {
 		t.Errorf("response %+v", response)
+	}
+}
+
+// noting lets everybody in, and notes who asks and when.
+type noting struct {
+	osb.Broker
+	by broker.Caller
+}
+
+func (*noting) Authenticate(string, string) (platforms.Identity, bool) {
+	return platforms.Identity{}, true
+}
+
+func (n *noting) Instance(_ context.Context, by broker.Caller, _ string) (broker.InstanceView, error) {
+	n.by = by
+	return broker.InstanceView{}, nil
+}
+
+// ORB-03: a request counts as received when the gateway received it; when it is served, where no gateway says so.
+func TestRequestsSayWhenTheyWereReceived(t *testing.T) {
+	at := time.Date(2030, 1, 2, 3, 4, 5, int(678*time.Millisecond), time.UTC)
+	served := at.Add(3 * time.Second)
+	for epoch, want := range map[int64]time.Time{at.UnixMilli(): at, 0: served} {
+		var n noting
+		server := osb.New(osb.Options{Broker: &n, Platforms: &n, Log: slog.New(slog.DiscardHandler),
+			Now: func() time.Time { return served }})
+		response := answered(t, event{HTTPMethod: "GET", Path: "/v2/service_instances/i",
+			MultiValueHeaders: map[string][]string{"x-broker-api-version": {"2.17"}},
+			RequestContext:    events.APIGatewayProxyRequestContext{RequestTimeEpoch: epoch}}, server.ServeHTTP)
+		expect.Same(t, "status of "+response.Body, 200, response.StatusCode)
+		expect.Same(t, fmt.Sprintf("%d: it was received", epoch), want, n.by.Received)
 	}
 }
 
