@@ -97,7 +97,7 @@ func (c *Console) drive(ctx context.Context, act string, r lifecycle.Record, wit
 
 // Retry starts a running operation again, or deletes what failed; see acts.Retry.
 func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
-	return c.did(c.acts().Retry(ctx, token, 0))
+	return c.did(c.acts().Retry(ctx, token, nil))
 }
 
 // A Settlement says which operation to end, by its token, with the Message for the platform's user.

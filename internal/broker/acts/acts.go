@@ -66,15 +66,20 @@ func (a Acts) Begin(timeout time.Duration) lifecycle.Start {
 
 // Retry starts a running operation again, as a new attempt. If a creation or a deletion has
 // failed, Retry begins the deletion. A platform that polls a failed creation sees it as failed
-// until it deletes the instance (PROV-30). Attempt is the attempt that the operator saw, so
-// that asking twice starts one attempt; 0 for any.
-func (a Acts) Retry(ctx context.Context, token string, attempt int) (Done, error) {
+// until it deletes the instance (PROV-30). Seen is the operation as the operator saw it: if it has
+// got another attempt or has ended since, nothing is done, so that asking twice starts one attempt,
+// and who wants to start it again deletes nothing. Nil takes the operation as it is.
+func (a Acts) Retry(ctx context.Context, token string, seen *lifecycle.Operation) (Done, error) {
 	return Decide(ctx, func() (Done, error) {
 		r, err := a.latest(ctx, token)
 		if err != nil {
 			return Done{}, err
 		}
-		if attempt > 0 && r.Operation.Attempt != attempt {
+		switch {
+		case seen == nil:
+		case r.Operation.Phase != seen.Phase:
+			return Done{}, Refuse("it has %s meanwhile, so that nothing was done: look at it again", r.Operation.Phase)
+		case r.Operation.Attempt != seen.Attempt:
 			return Done{}, Refuse("it was started again meanwhile, so that nothing was done: look at it again")
 		}
 		r, past, err := r.Restarted(a.Begin(a.OperationTimeout))

@@ -27,7 +27,9 @@ func retry(v *visit, r lifecycle.Record) (acts.Done, error) {
 	if err != nil || attempt < 1 {
 		return acts.Done{}, acts.Refuse("the form is incomplete: open its page again")
 	}
-	return v.Console.Acts.Retry(v.Context(), r.Token().String(), attempt)
+	seen := *r.Operation // in the phase in which the act may be offered
+	seen.Attempt = attempt
+	return v.Console.Acts.Retry(v.Context(), r.Token().String(), &seen)
 }
 
 // The acts. actsOn says which of them a record allows.

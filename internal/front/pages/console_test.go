@@ -178,7 +178,19 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// A form that was to start an operation again deletes nothing once that has failed. The command of both acts is the same.
+// overtaken are records that change once the page has looked at them, and before its act does.
+type overtaken struct {
+	*ledger.Ledger
+	change func()
+}
+
+func (o overtaken) Record(ctx context.Context, k lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	o.change()
+	return o.Ledger.Record(ctx, k, now)
+}
+
+// A form that was to start an operation again deletes nothing once that has failed, be it before the form arrives or while it is
+// being answered. The command of both acts is the same.
 func TestAFormToStartAgainDeletesNothing(t *testing.T) {
 	d := newDesk(t)
 	r := d.busy()
@@ -188,8 +200,10 @@ func TestAFormToStartAgainDeletesNothing(t *testing.T) {
 	r = d.record(own)
 	form := url.Values{"do": {"retry"}, "token": {r.Token().String()}, "attempt": {"3"}}
 	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "Start this operation again?")
-	r.State, r.Operation.Phase = lifecycle.CreateFailed, lifecycle.Failed
-	d.put(r)
+	failed := expect.Get(r.Fail(epoch, lifecycle.Failure{Message: "No room."}))(t)
+	d.server.Console.Acts.Records = overtaken{d.records, func() { d.put(failed) }}
+	d.sees(d.ask("POST", "/console/act", form), http.StatusConflict, "Nothing was done", "It has failed meanwhile")
+	d.server.Console.Acts.Records = d.records
 	d.sees(d.ask("POST", "/console/act", form), http.StatusConflict, "Nothing was done")
 	if r := d.record(own); r.State != lifecycle.CreateFailed || len(d.started) > 0 {
 		t.Errorf("%d executions, and the record is %+v", len(d.started), r)
