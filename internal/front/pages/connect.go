@@ -23,7 +23,7 @@ func (v *view) showsCredentials() string {
 
 // connect renders the section on how to use an instance.
 func (v *view) connect() g.Node {
-	if v.record.State != "ready" && v.record.State != "updating" {
+	if v.State != "ready" && v.State != "updating" {
 		return nil
 	}
 	where := "Bind your application: its platform gives it the credentials. To see them yourself, read a binding."

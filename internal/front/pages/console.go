@@ -108,7 +108,7 @@ func (v *visit) page(title string, live bool, body ...g.Node) g.Node {
 	}
 	return layout(title+" – Longshore",
 		h.Header(h.Class("bar"),
-			h.P(h.Class("brand"), g.Text("Longshore")),
+			para("brand", "Longshore"),
 			h.Nav(h.Aria("label", "Console"), g.Map(parts, func(p struct{ path, name string }) g.Node {
 				here := p.path == v.part || p.path == v.part+"s" // the page of one instance belongs to the list of instances
 				return h.A(h.Href(p.path), g.If(here, h.Aria("current", "page")), g.Text(p.name))

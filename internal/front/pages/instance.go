@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ const (
 
 // A view is all the data that the page of an instance shows.
 type view struct {
+	lifecycle.Record
 	now      time.Time
-	record   lifecycle.Record
 	offering catalog.Offering
 	plan     catalog.Plan
 	known    bool // the plan is in the catalog
@@ -61,7 +62,7 @@ func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		s.fail(w, r, err)
-	case v.record.State == lifecycle.Absent:
+	case v.State == lifecycle.Absent:
 		s.show(w, r, http.StatusNotFound, message("This instance is gone", "Nothing is recorded of it any more."))
 	default:
 		v.acts = acting != nil
@@ -75,7 +76,7 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	v := &view{now: s.Now()}
 	var record, facts, history, bindings error
 	var reads sync.WaitGroup // the reads run in parallel
-	reads.Go(func() { v.record, record = s.Records.Record(ctx, k, v.now) })
+	reads.Go(func() { v.Record, record = s.Records.Record(ctx, k, v.now) })
 	reads.Go(func() { v.facts, facts = s.Records.Facts(ctx, k) })
 	reads.Go(func() { v.history, _, history = s.Records.History(ctx, k, "", mostEntries) })
 	reads.Go(func() { v.bindings, _, bindings = s.Records.Bindings(ctx, k, "", mostBindings+1) })
@@ -83,12 +84,12 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	if err := errors.Join(record, facts, history, bindings); err != nil {
 		return nil, err
 	}
-	v.facts = v.facts.Of(v.record)
-	v.samples = s.Samples[v.record.Provider]
-	v.offering, v.plan, v.known = s.planned(v.record)
+	v.facts = v.facts.Of(v.Record)
+	v.samples = s.Samples[v.Provider]
+	v.offering, v.plan, v.known = s.planned(v.Record)
 	// Entries of an earlier life of the id are left out: that life may have been in another space.
-	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.record.Incarnation })
-	v.names = s.namesOf(ctx, v.record)
+	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.Incarnation })
+	v.names = s.namesOf(ctx, v.Record)
 	if len(v.bindings) > mostBindings {
 		v.bindings, v.more = v.bindings[:mostBindings], true
 	}
@@ -107,13 +108,11 @@ func (s *Server) namesOf(ctx context.Context, r lifecycle.Record) lifecycle.Name
 }
 
 // title returns the name that people know the instance by, or its id.
-func (v *view) title() string { return first(v.names.Instance, v.record.Key.Instance) }
+func (v *view) title() string { return first(v.names.Instance, v.Key.Instance) }
 
 func (v *view) page() g.Node {
-	op := v.record.Operation
-	busy := v.record.InProgress() || v.awaits()
-	return layout(v.title(), h.Main(h.Data("live", ""), g.If(busy, h.Data("busy", "")),
-		v.head(), v.progress(op), v.failure(op),
+	return layout(v.title(), h.Main(h.Data("live", ""), g.If(v.busy(), h.Data("busy", "")),
+		v.head(), v.progress(), v.failure(),
 		v.connect(),
 		section("about", "About", v.about()),
 		v.use(), v.bound(), v.happened(), v.foot(),
@@ -131,7 +130,7 @@ func (v *view) head() g.Node {
 	where := strings.Join(present(v.names.Organization, v.names.Space, v.names.Namespace), " / ")
 	return h.Header(
 		h.P(h.Class("kind"), g.Text(first(v.offering.Name, "service instance")), g.If(where != "", g.Text(" in "+where))),
-		h.H1(g.Text(v.title())), stateOf(v.record))
+		h.H1(g.Text(v.title())), stateOf(v.Record))
 }
 
 // present returns the texts that are not empty.
@@ -152,10 +151,11 @@ var kinds = map[lifecycle.Kind]struct{ noun, doing, done, failed string }{
 }
 
 // progress renders what is happening now, and how long it may take.
-func (v *view) progress(op *lifecycle.Operation) g.Node {
-	if !v.record.InProgress() {
+func (v *view) progress() g.Node {
+	if !v.InProgress() {
 		return nil
 	}
+	op := v.Operation
 	expected := text("")
 	if end := op.Started.Add(op.Expected); op.Expected > 0 && end.After(v.now) {
 		expected = g.Group{g.Text(" Expected to be done "), ago(end, v.now), g.Text(".")}
@@ -166,7 +166,7 @@ func (v *view) progress(op *lifecycle.Operation) g.Node {
 			ago(op.Deadline, v.now), g.Text(".")),
 		g.If(op.Percent > 0, h.Progress(h.Value(percent), h.Max("100"), h.Aria("label", "Progress"))),
 		g.If(op.Percent == 0, h.Progress(h.Aria("label", "Progress"))),
-		g.If(op.Description != "", h.P(h.Class("said"), g.Text(op.Description))))
+		para("said", op.Description))
 }
 
 // advice says what to do about a failure, by the state that the failure has left.
@@ -177,30 +177,28 @@ var advice = map[lifecycle.State]string{
 }
 
 // failure renders why the latest operation failed, and what to do.
-func (v *view) failure(op *lifecycle.Operation) g.Node {
-	if failed := v.record.FailedCreation(); failed != nil {
-		op = failed
-	}
-	if op == nil || op.Phase != lifecycle.Failed || v.record.State == lifecycle.Deleted {
+func (v *view) failure() g.Node {
+	op := cmp.Or(v.FailedCreation(), v.Operation)
+	if op == nil || op.Phase != lifecycle.Failed || v.State == lifecycle.Deleted {
 		return nil
 	}
-	todo := advice[v.record.Seen()]
+	todo := advice[v.Seen()]
 	switch {
-	case op.Kind == operation.Deprovision && v.record.State == lifecycle.Ready: // refused before anything was removed
+	case op.Kind == operation.Deprovision && v.State == lifecycle.Ready: // refused before anything was removed
 		todo = "The instance is as it was before. Do what the reason asks for and delete it again, or leave it."
-	case v.record.Unusable:
+	case v.Unusable:
 		todo = "The instance is unusable since then. Update it again, or delete it."
 	}
 	return h.Section(h.Class("alert"), h.Role("status"), h.Aria("labelledby", "failed-title"),
 		h.H2(h.ID("failed-title"), g.Text(kinds[op.Kind].failed)),
-		h.P(g.Text(first(op.Description, "The provider gave no reason."))), h.P(h.Class("todo"), g.Text(todo)),
+		h.P(g.Text(first(op.Description, "The provider gave no reason."))), para("todo", todo),
 		v.orderLink(orderDeletion))
 }
 
 func (v *view) about() g.Node {
-	r, a, f := v.record, v.record.Attributes, v.facts.Facts
+	f := v.facts.Facts
 	keeps := "Nothing: a deletion removes the data for good."
-	if days := int(check.RetentionOf(a.Snapshot) / (24 * time.Hour)); days > 0 {
+	if days := int(check.RetentionOf(v.Attributes.Snapshot) / (24 * time.Hour)); days > 0 {
 		keeps = fmt.Sprintf("The data is kept for %s, and then removed for good. The operator can give it back.", plural(days,
 			"day"))
 	}
@@ -214,10 +212,10 @@ func (v *view) about() g.Node {
 		fact{"Cloud console", console(f.Console)},
 		fact{"Upgrade", v.upgrade()},
 		fact{"List price", text(pricesOf(v.plan.Metadata).String())},
-		fact{"Created", ago(r.Created, v.now)},
-		fact{"Updated", ago(r.Updated, v.now)},
+		fact{"Created", ago(v.Created, v.now)},
+		fact{"Updated", ago(v.Updated, v.now)},
 		fact{"A deletion keeps", text(keeps)},
-		fact{"Id", code(r.Key.Instance)},
+		fact{"Id", code(v.Key.Instance)},
 	)
 }
 
@@ -237,7 +235,7 @@ func behind(r lifecycle.Record, p catalog.Plan) bool {
 // upgrade renders a notice of a newer version of the plan.
 func (v *view) upgrade() g.Node {
 	next := v.plan.MaintenanceInfo
-	if !v.known || !behind(v.record, v.plan) {
+	if !v.known || !behind(v.Record, v.plan) {
 		return nil
 	}
 	said := "Version " + next.Version + " of the plan is available."
@@ -249,7 +247,7 @@ func (v *view) upgrade() g.Node {
 
 // bound lists the bindings.
 func (v *view) bound() g.Node {
-	if v.record.State == lifecycle.Deleted {
+	if v.State == lifecycle.Deleted {
 		return nil
 	}
 	if len(v.bindings) == 0 {
@@ -316,8 +314,8 @@ func (v *view) entry(e lifecycle.Entry) g.Node {
 	)
 	return g.Group{
 		dot(tone, word), g.Text(" "), ago(e.Ended, v.now),
-		h.P(h.Class("details"), g.Text(strings.Join(details, " · "))),
-		g.If(e.Description != "" && !e.Cancelled, h.P(h.Class("why"), g.Text(clipped(e.Description)))),
+		para("details", strings.Join(details, " · ")),
+		g.If(!e.Cancelled, para("why", clipped(e.Description))),
 	}
 }
 
@@ -337,7 +335,7 @@ func named(name, value string) string {
 
 // planOf returns the name of an entry's plan, if that is not the current plan.
 func (v *view) planOf(e lifecycle.Entry) string {
-	if e.PlanID == "" || e.PlanID == v.record.Attributes.PlanID {
+	if e.PlanID == "" || e.PlanID == v.Attributes.PlanID {
 		return ""
 	}
 	for _, p := range v.offering.Plans {
@@ -349,7 +347,7 @@ func (v *view) planOf(e lifecycle.Entry) string {
 }
 
 func (v *view) foot() g.Node {
-	action := "leave?" + InstancePath(v.record.Key)[len(pathInstance)+1:]
+	action := "leave?" + InstancePath(v.Key)[len(pathInstance)+1:]
 	return h.Footer(
 		h.P(g.Text("Times are relative; point at one for the exact time. "),
 			h.Span(h.Class("nowrap"), g.Text("Shown "+v.now.UTC().Format("15:04 UTC")+"."))),

@@ -18,28 +18,26 @@ func (v *visit) instance() g.Node {
 		v.status = http.StatusServiceUnavailable
 		return v.page("This instance cannot be read", true)
 	}
-	if is.record.State == lifecycle.Absent {
+	if is.State == lifecycle.Absent {
 		return v.instead(http.StatusNotFound, "There is no such instance", "It was deleted, or never was.")
 	}
 	v.refresh(v.Context(), is)
-	v.busy = is.record.InProgress() || is.awaits()
+	v.busy = is.busy()
 	is.who = func(e lifecycle.Entry) string {
 		who, _ := v.Names.Who(v.Context(), e)
 		return who
 	}
-	op := is.record.Operation
-	return v.page(is.title(), true, h.P(stateOf(is.record)), is.progress(op), is.failure(op), v.operation(is), v.whose(is),
+	return v.page(is.title(), true, h.P(stateOf(is.Record)), is.progress(), is.failure(), v.operation(is), v.whose(is),
 		section("about", "About", is.about()), is.use(), is.bound(), is.happened())
 }
 
 func (v *visit) whose(is *view) g.Node {
-	r, in := is.record, is.names
 	return section("whose", "Whose, and where", facts(
-		fact{"Platform", v.platform(r.Key.Platform)},
-		fact{"Organization", known(in.Organization, r.Attributes.OrganizationGUID)},
-		fact{"Space", known(first(in.Space, in.Namespace), r.Attributes.SpaceGUID)},
-		fact{"Made by", text(r.Provider)}, fact{"Target", known(r.Made.Target.Name, r.Made.Target.Identity)},
-		fact{"Incarnation", known("", r.Incarnation)}))
+		fact{"Platform", v.platform(is.Key.Platform)},
+		fact{"Organization", known(is.names.Organization, is.Attributes.OrganizationGUID)},
+		fact{"Space", known(first(is.names.Space, is.names.Namespace), is.Attributes.SpaceGUID)},
+		fact{"Made by", text(is.Provider)}, fact{"Target", known(is.Made.Target.Name, is.Made.Target.Identity)},
+		fact{"Incarnation", known("", is.Incarnation)}))
 }
 
 // known renders a name and an id.
@@ -67,7 +65,7 @@ func (v *visit) platform(id string) g.Node {
 
 // operation renders the latest operation, and the acts that it allows.
 func (v *visit) operation(is *view) g.Node {
-	r, op := is.record, is.record.Operation
+	r, op := is.Record, is.Operation
 	if op == nil {
 		return nil
 	}

@@ -36,11 +36,11 @@ var (
 		hurts: "It may be out of reach meanwhile, and it cannot go back to the version before. " +
 			"Your platform may go on offering the upgrade until it asks for it itself, which then changes nothing.",
 		possible: func(v *view) bool {
-			return v.known && v.record.State == lifecycle.Ready && behind(v.record, v.plan)
+			return v.known && v.State == lifecycle.Ready && behind(v.Record, v.plan)
 		},
 		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
-			return to.Update(ctx, broker.UpdateRequest{Caller: by, InstanceID: v.record.Key.Instance,
-				ServiceID: v.record.Attributes.ServiceID, MaintenanceVersion: &v.plan.MaintenanceInfo.Version})
+			return to.Update(ctx, broker.UpdateRequest{Caller: by, InstanceID: v.Key.Instance,
+				ServiceID: v.Attributes.ServiceID, MaintenanceVersion: &v.plan.MaintenanceInfo.Version})
 		},
 	}
 	orderDeletion = order{
@@ -48,10 +48,10 @@ var (
 		does: "The broker tries once more to delete the instance, as your platform asked it to.",
 		hurts: "What is left in it is gone for good, unless its plan keeps it. " +
 			"It fails again where a person has to mend something first.",
-		possible: func(v *view) bool { return v.record.State == lifecycle.DeleteFailed },
+		possible: func(v *view) bool { return v.State == lifecycle.DeleteFailed },
 		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
-			return to.Delete(ctx, broker.DeleteRequest{Caller: by, InstanceID: v.record.Key.Instance,
-				ServiceID: v.record.Attributes.ServiceID, PlanID: v.record.Attributes.PlanID})
+			return to.Delete(ctx, broker.DeleteRequest{Caller: by, InstanceID: v.Key.Instance,
+				ServiceID: v.Attributes.ServiceID, PlanID: v.Attributes.PlanID})
 		},
 	}
 )
@@ -67,7 +67,7 @@ func (v *view) orderLink(o order) g.Node {
 	if !v.acts || !o.possible(v) {
 		return nil
 	}
-	return h.Span(h.Class("acts"), g.Text(" "), link(orderPath(o, v.record.Key), o.link))
+	return h.Span(h.Class("acts"), g.Text(" "), link(orderPath(o, v.Key), o.link))
 }
 
 // order asks for confirmation of an order, and gives it once the form is sent. An order that is
@@ -110,13 +110,13 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) {
 func (v *view) asks(o order) g.Node {
 	return layout(o.title, h.Main(h.Class("wide"), h.H1(g.Text(o.title)),
 		facts(fact{"Instance", text(v.title())}, fact{"Plan", v.planFact()}, fact{"Upgrade", v.upgrade()}),
-		question(o.does, o.hurts, orderPath(o, v.record.Key), o.link, nil, v.back())))
+		question(o.does, o.hurts, orderPath(o, v.Key), o.link, nil, v.back())))
 }
 
 // question renders what an act does and why it may hurt, with the form that carries it out.
 func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
 	return g.Group{
-		h.P(h.Class("does"), g.Text(does)), alert("Why it may hurt", hurts),
+		para("does", does), alert("Why it may hurt", hurts),
 		h.Form(h.Class("asks"), h.Method("post"), h.Action(action), inputs,
 			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(button)), back),
 	}
@@ -124,7 +124,7 @@ func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
 
 // back renders a link to the page of the instance.
 func (v *view) back() g.Node {
-	return link(InstancePath(v.record.Key)[len(Prefix)+1:], "Back to the instance")
+	return link(InstancePath(v.Key)[len(Prefix)+1:], "Back to the instance")
 }
 
 // here is the place that the history shows for an order given on a page.
@@ -133,12 +133,12 @@ const here = "longshore page"
 // give has the broker carry out a person's order, which counts as a request of the instance's platform.
 // The instance's page then shows the outcome, including the reason of a failure.
 func (s *Server) give(w http.ResponseWriter, r *http.Request, o order, v *view, person string) {
-	if s.Throttle.Take(v.record.Key.Platform) > 0 {
+	if s.Throttle.Take(v.Key.Platform) > 0 {
 		s.show(w, r, http.StatusTooManyRequests, message("Nothing was done", "The platform of this instance sends more "+
 			"requests than it may. Try again in a few seconds.", v.back()))
 		return
 	}
-	by := broker.Caller{Platform: v.record.Key.Platform, Received: v.now, AcceptsIncomplete: true,
+	by := broker.Caller{Platform: v.Key.Platform, Received: v.now, AcceptsIncomplete: true,
 		Asker: lifecycle.Asker{IdentityPlatform: here}}
 	if person != "" { // under the member name that Cloud Foundry uses (OID-02)
 		by.Identity, _ = json.Marshal(map[string]string{"user_id": person})
@@ -147,7 +147,7 @@ func (s *Server) give(w http.ResponseWriter, r *http.Request, o order, v *view, 
 	var refusal *lifecycle.Refusal
 	switch {
 	case err == nil, errors.As(err, &refusal) && refusal.Reason == lifecycle.OperationFailed:
-		http.Redirect(w, r, InstancePath(v.record.Key), http.StatusSeeOther)
+		http.Redirect(w, r, InstancePath(v.Key), http.StatusSeeOther)
 	case refusal != nil && refusal.Reason != lifecycle.Internal:
 		s.show(w, r, http.StatusConflict, message("Nothing was done", refusal.Message, v.back()))
 	default:

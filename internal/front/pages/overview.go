@@ -138,7 +138,7 @@ func (v *visit) needs(c count) g.Node {
 		h.Ol(h.Class("history"), g.Map(c.needs, func(r lifecycle.Record) g.Node {
 			return h.Li(v.doing(r), g.Text(" "), ago(r.Operation.Started, v.now),
 				h.P(h.Class("details"), v.named(r), g.Text(" · "+short(r.Key.Platform))),
-				g.If(why(r, v.now) != "", h.P(h.Class("why"), g.Text(clipped(why(r, v.now))))))
+				para("why", clipped(why(r, v.now))))
 		})),
 		g.If(c.stuck+c.failed > len(c.needs), hint("Operations have the others.")))
 }

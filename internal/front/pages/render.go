@@ -61,6 +61,11 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// para renders a paragraph; nothing without words.
+func para(class, words string) g.Node {
+	return g.If(words != "", h.P(h.Class(class), g.Text(words)))
+}
+
 // section renders a part of a page under a heading.
 func section(id, title string, body ...g.Node) g.Node {
 	return h.Section(h.ID(id), h.Aria("labelledby", id+"-title"), h.H2(h.ID(id+"-title"), g.Text(title)), g.Group(body))

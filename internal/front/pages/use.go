@@ -26,14 +26,14 @@ const (
 // write: across all processes, an instance is asked at most once a minute. A failure does not
 // affect the page, which shows the last facts.
 func (s *Server) refresh(ctx context.Context, v *view) {
-	if v.record.State != lifecycle.Ready || v.now.Sub(v.facts.Asked) < factsAge {
+	if v.State != lifecycle.Ready || v.now.Sub(v.facts.Asked) < factsAge {
 		return
 	}
 	v.facts.Asked = v.now
 	err := s.Records.Commit(ctx, ledger.Put(v.facts))
 	if err == nil {
 		err = s.Inquire(ctx, workflow.Inquiry{
-			Key: v.record.Key, Incarnation: v.record.Incarnation, Asked: v.now, Version: v.facts.Version + 1,
+			Key: v.Key, Incarnation: v.Incarnation, Asked: v.now, Version: v.facts.Version + 1,
 		})
 	}
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
@@ -41,9 +41,9 @@ func (s *Server) refresh(ctx context.Context, v *view) {
 	}
 }
 
-// awaits reports whether newer facts are on their way.
-func (v *view) awaits() bool {
-	return v.record.State == lifecycle.Ready && v.facts.Answered.Before(v.facts.Asked) &&
+// busy reports whether the page is about to change: an operation runs, or newer facts are on their way.
+func (v *view) busy() bool {
+	return v.InProgress() || v.State == lifecycle.Ready && v.facts.Answered.Before(v.facts.Asked) &&
 		v.now.Sub(v.facts.Asked) < factsWait
 }
 
@@ -52,9 +52,9 @@ func (v *view) use() g.Node {
 	f, at := v.facts.Facts, v.facts.Answered
 	var body g.Node
 	switch {
-	case v.record.State == lifecycle.Deleted:
+	case v.State == lifecycle.Deleted:
 		return nil
-	case at.IsZero() && v.record.State != lifecycle.Ready:
+	case at.IsZero() && v.State != lifecycle.Ready:
 		return nil
 	case at.IsZero():
 		body = hint("Not known yet.")
