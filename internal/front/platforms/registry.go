@@ -151,13 +151,13 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// find returns the index of the platform with the name.
-func (r Registry) find(name string) (int, error) {
+// find returns the platform with the name, as it stands in the registry.
+func (r Registry) find(name string) (*Platform, error) {
 	i := slices.IndexFunc(r.Platforms, func(p Platform) bool { return p.Name == name })
 	if i < 0 {
-		return 0, fmt.Errorf("there is no platform %q: `longshore platform list` names all", name)
+		return nil, fmt.Errorf("there is no platform %q: `longshore platform list` names all", name)
 	}
-	return i, nil
+	return &r.Platforms[i], nil
 }
 
 // having returns the first platform that has access and meets a condition; an empty one for none.
@@ -177,15 +177,15 @@ func (r Registry) clone() Registry {
 
 // changed returns the registry with a change to the platform of that name, which has access.
 func (r Registry) changed(name string, change func(p *Platform)) (Registry, error) {
-	i, err := r.find(name)
+	next := r.clone()
+	p, err := next.find(name)
 	if err != nil {
 		return r, err
 	}
-	if !r.Platforms[i].Removed.IsZero() {
+	if !p.Removed.IsZero() {
 		return r, fmt.Errorf("platform %q was removed: only `longshore platform add %s` changes it", name, name)
 	}
-	next := r.clone()
-	change(&next.Platforms[i])
+	change(p)
 	return next, next.check()
 }
 
@@ -193,16 +193,16 @@ func (r Registry) changed(name string, change func(p *Platform)) (Registry, erro
 // platform of the same name, if there is one. The arguments say whether a new path or new offerings
 // were given; these are kept.
 func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
-	i, err := r.find(p.Name)
-	if err != nil || r.Platforms[i].Removed.IsZero() {
+	was, err := r.find(p.Name)
+	if err != nil || was.Removed.IsZero() {
 		return p
 	}
-	p.SignOn = r.Platforms[i].SignOn
+	p.SignOn = was.SignOn
 	if !path {
-		p.Path = r.Platforms[i].Path
+		p.Path = was.Path
 	}
 	if !offerings {
-		p.Offerings = r.Platforms[i].Offerings
+		p.Offerings = was.Offerings
 	}
 	return p
 }
@@ -220,19 +220,19 @@ func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error)
 		}
 	}
 	r, p.Since = r.clone(), now.UTC().Truncate(time.Second)
-	i, err := r.find(p.Name)
-	if err == nil && r.Platforms[i].Removed.IsZero() {
+	was, err := r.find(p.Name)
+	if err == nil && was.Removed.IsZero() {
 		return r, fmt.Errorf("platform %q exists: choose another name, or rotate its password", p.Name)
 	}
 	if other := r.having(func(other Platform) bool { return other.Username == p.Username }); other.Name != "" {
 		return r, fmt.Errorf("the user name %q is that of platform %q: choose another name", p.Username, other.Name)
 	}
 	if err == nil {
-		if was := r.Platforms[i].ID; p.ID != "" && p.ID != was {
-			return r, fmt.Errorf("platform %q was removed and comes back with its id %q, not %q", p.Name, was, p.ID)
+		if p.ID != "" && p.ID != was.ID {
+			return r, fmt.Errorf("platform %q was removed and comes back with its id %q, not %q", p.Name, was.ID, p.ID)
 		}
-		p.ID = r.Platforms[i].ID
-		r.Platforms[i] = p
+		p.ID = was.ID
+		*was = p
 		return r, r.check()
 	}
 	if p.ID == "" {
