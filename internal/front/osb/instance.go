@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -140,7 +141,7 @@ type changedBody struct {
 
 // lookAt returns the headers that say where and when to poll an operation.
 func lookAt(token lifecycle.Token, after time.Duration) []header {
-	return []header{{"Location", location("operations", token.String())}, {"Retry-After", seconds(after)}}
+	return []header{{"Location", "/operations/" + url.PathEscape(token.String())}, {"Retry-After", seconds(after)}}
 }
 
 // seconds rounds up: polling a little late costs less than once too often.

@@ -43,12 +43,6 @@ const concurrencyPause = 5 * time.Second
 // statusClientWentAway is logged, as other servers do, for an answer whose client has hung up.
 const statusClientWentAway = 499
 
-// wentAway reports whether a request failed because its client had hung up, which is not the
-// broker's fault. An expired deadline is not a hang-up. An operation that was committed goes on.
-func wentAway(r *http.Request, err error) bool {
-	return errors.Is(err, context.Canceled) && errors.Is(r.Context().Err(), context.Canceled)
-}
-
 // malformed refuses a request that is not as the API defines it.
 func malformed(format string, args ...any) *lifecycle.Refusal {
 	return lifecycle.Refuse(lifecycle.BadRequest, format, args...)
@@ -80,7 +74,9 @@ func (s *Server) refusal(ctx context.Context, err error, c *call) response {
 		headers = []header{own.header}
 	}
 	switch {
-	case wentAway(c.Request, err):
+	// The client has hung up, which is not the broker's fault. An expired deadline is not a hang-up.
+	// An operation that was committed goes on.
+	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
 		s.Log.InfoContext(ctx, "client went away before it was answered", "route", c.at.name)
 		return response{status: statusClientWentAway}
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:

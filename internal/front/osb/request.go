@@ -43,7 +43,7 @@ func drain(w http.ResponseWriter, r *http.Request) {
 
 // parse checks the syntax of the request: its query, its body, and their types (step 5).
 func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) error {
-	if isPoll(c) { // a poll takes nothing but hints
+	if strings.HasSuffix(c.at.name, "last operation") { // a poll takes nothing but hints
 		return nil
 	}
 	var err error
@@ -72,8 +72,6 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 	}
 	return err
 }
-
-func isPoll(c *call) bool { return strings.HasSuffix(c.at.name, "last operation") }
 
 // acceptsIncomplete reads whether the client permits an asynchronous answer: the query decides, and
 // the body only where the query is silent (INP-09, INP-10).

@@ -58,7 +58,7 @@ type Options struct {
 	// shows the catalog.
 	Offerings func() []catalog.Offering
 	// Callback returns the address to which a platform's sign-on sends people back, and Located is
-	// told where the platform's API is; both are nil if the pages have no sign-on.
+	// told where the platform's API is. Both are needed only for platforms that have a sign-on.
 	Callback func(context.Context) string
 	Located  func(ctx context.Context, platform platforms.Identity, location string)
 	Now      func() time.Time
@@ -89,27 +89,12 @@ type representation struct {
 // New makes a server.
 func New(o Options) *Server { return &Server{Options: o} }
 
-func (s *Server) show(view *catalog.View, clients *platforms.SignOn, back string) *shown {
-	encode := func(rotation bool) func() (representation, error) {
-		return sync.OnceValues(func() (representation, error) {
-			offerings := withClients(emitted(view.Of(s.Offerings()), rotation), clients, back)
-			body, err := json.Marshal(map[string]any{"services": offerings})
-			if err != nil {
-				return representation{}, fmt.Errorf("encoding the catalog: %w", err)
-			}
-			sum := sha256.Sum256(body)
-			return representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
-		})
-	}
-	return &shown{view: view, plain: encode(false), rotatable: encode(true)}
-}
-
 // shownTo returns the part of the catalog that a platform may see, computed once. If an offering
 // named for the platform has left the catalog, that name shows nothing.
 func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 	key := strings.Join(p.Offerings, "\n") // empty for everything
 	clients, back := p.SignOn, ""
-	if clients != nil && clients.Client == "" && s.Callback != nil {
+	if clients != nil && clients.Client == "" {
 		back = s.Callback(ctx)
 	}
 	if back != "" {
@@ -126,29 +111,25 @@ func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 			s.Log.Warn("a platform is to see what is not there", "platform", p.ID, "error", err)
 		}
 	}
-	found, _ := s.parts.LoadOrStore(key, s.show(view, clients, back))
+	encode := func(rotation bool) func() (representation, error) {
+		return sync.OnceValues(func() (representation, error) {
+			body, err := json.Marshal(map[string]any{"services": emitted(view.Of(s.Offerings()), rotation, clients, back)})
+			if err != nil {
+				return representation{}, fmt.Errorf("encoding the catalog: %w", err)
+			}
+			sum := sha256.Sum256(body)
+			return representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
+		})
+	}
+	found, _ := s.parts.LoadOrStore(key, &shown{view: view, plain: encode(false), rotatable: encode(true)})
 	return found.(*shown)
-}
-
-// withClients gives each offering whose pages are this broker's own a client at the platform's
-// login, which redirects to the address back; it changes nothing if back is empty.
-func withClients(offerings []catalog.Offering, clients *platforms.SignOn, back string) []catalog.Offering {
-	if back == "" {
-		return offerings
-	}
-	for i, o := range offerings {
-		if o.DashboardClient == nil && o.DashboardURL == "" {
-			id, password := clients.ClientOf(o.ID)
-			offerings[i].DashboardClient = &catalog.DashboardClient{ID: id, Secret: password, RedirectURI: back}
-		}
-	}
-	return offerings
 }
 
 // emitted returns the catalog as clients get it: only binding_rotatable depends on the version
 // (CAT-25, CAT-31). Each plan says whether it is bindable, since some platforms treat a plan that
-// does not say so as not bindable (CAT-15).
-func emitted(offerings []catalog.Offering, rotation bool) []catalog.Offering {
+// does not say so as not bindable (CAT-15). Each offering whose pages are this broker's own gets a
+// client at the platform's login, which redirects to the address back; none does if that is empty.
+func emitted(offerings []catalog.Offering, rotation bool, clients *platforms.SignOn, back string) []catalog.Offering {
 	out := make([]catalog.Offering, len(offerings)) // an empty array, never null (CAT-01)
 	for i, o := range offerings {
 		plans := make([]catalog.Plan, len(o.Plans))
@@ -161,6 +142,10 @@ func emitted(offerings []catalog.Offering, rotation bool) []catalog.Offering {
 			plans[j] = p
 		}
 		o.Plans = plans
+		if back != "" && o.DashboardClient == nil && o.DashboardURL == "" {
+			id, password := clients.ClientOf(o.ID)
+			o.DashboardClient = &catalog.DashboardClient{ID: id, Secret: password, RedirectURI: back}
+		}
 		out[i] = o
 	}
 	return out
@@ -226,7 +211,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		received = began
 	}
 	asked := r.Method
-	r = asGet(r)
+	if asked == http.MethodHead { // its answer has the headers of a GET (RFC 9110, section 9.3.2)
+		r = r.WithContext(r.Context()) // a copy
+		r.Method = http.MethodGet
+	}
 	prefix, path := segments(r)
 	ctx := logs.Begin(r.Context())
 	id := RequestIdentity(r.Header)
@@ -244,22 +232,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(keptRequestIdentity, id)
 	}
 	resp.write(w, prefix, asked != http.MethodHead)
-	s.Metrics.Count(metrics.Answered, metrics.DimensionClass, classes[resp.status/100])
+	s.Metrics.Count(metrics.Answered, metrics.DimensionClass, strconv.Itoa(resp.status/100)+"xx")
 	s.Log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("method", asked), slog.String("route", c.at.name),
 		slog.Int("status", resp.status), slog.Int64("milliseconds", s.Now().Sub(began).Milliseconds()))
-}
-
-// classes of status codes, as metrics call them.
-var classes = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
-
-// asGet turns a HEAD into a GET, whose headers its answer must have (RFC 9110, section 9.3.2).
-func asGet(r *http.Request) *http.Request {
-	if r.Method != http.MethodHead {
-		return r
-	}
-	get := r.WithContext(r.Context()) // a copy
-	get.Method = http.MethodGet
-	return get
 }
 
 // Most answers share these header values: no code may change them in place.
@@ -324,7 +299,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, pre
 		return response{}, &headed{lifecycle.Refuse(lifecycle.TooManyRequests,
 			"This platform sends more requests than it may. Repeat this one later."), header{"Retry-After", seconds(wait)}}
 	}
-	if at := c.Header.Get(keptLocation); at != "" && platform.SignOn != nil && s.Located != nil {
+	if at := c.Header.Get(keptLocation); at != "" && platform.SignOn != nil {
 		s.Located(ctx, platform, at)
 	}
 	if c.ContentLength > limits.Body {
@@ -355,21 +330,12 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, pre
 	return handle(s, ctx, c)
 }
 
-// location returns a path of the server. A gateway that keeps a part of the path to itself, such as
-// its stage, puts that part back into the answer.
-func location(segments ...string) string {
-	var b strings.Builder
-	for _, segment := range segments {
-		b.WriteByte('/')
-		b.WriteString(url.PathEscape(segment))
-	}
-	return b.String()
-}
-
-// resource returns the path of an instance or a binding.
+// resource returns the path of an instance or a binding. A gateway that keeps a part of the path to
+// itself, such as its stage, puts that part back into the answer.
 func resource(k lifecycle.Key) string {
+	path := "/v2/service_instances/" + url.PathEscape(k.Instance)
 	if k.IsBinding() {
-		return location("v2", "service_instances", k.Instance, "service_bindings", k.Binding)
+		path += "/service_bindings/" + url.PathEscape(k.Binding)
 	}
-	return location("v2", "service_instances", k.Instance)
+	return path
 }

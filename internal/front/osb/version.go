@@ -1,6 +1,7 @@
 package osb
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -41,24 +42,20 @@ func (v version) knows(f feature) bool { return v >= version(f) }
 // apiVersion reads the version header as two integers: compared as text or as a fraction, 2.10
 // would come before 2.9 (HDR-02).
 func apiVersion(h http.Header) (version, error) {
-	values := h.Values(keptVersion)
-	if len(values) == 0 || values[0] == "" {
-		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is required; this broker speaks 2.%d to 2.%d.",
-			headerVersion,
-			oldest, newest)
-	}
-	major, minor, ok := strings.Cut(values[0], ".")
+	value := h.Get(keptVersion)
+	major, minor, _ := strings.Cut(value, ".")
 	a, okMajor := digits(major)
 	b, okMinor := digits(minor)
-	if !ok || !okMajor || !okMinor {
-		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported,
-			"The header %s is not a version of the form 2.%d; this broker speaks 2.%d to 2.%d.", headerVersion, oldest,
-			oldest, newest)
+	var problem string
+	switch {
+	case value == "":
+		problem = "The header " + headerVersion + " is required"
+	case !okMajor || !okMinor:
+		problem = fmt.Sprintf("The header %s is not a version of the form 2.%d", headerVersion, oldest)
+	case a != 2 || version(b) < oldest:
+		problem = fmt.Sprintf("Version %d.%d of the API is not supported", a, b)
+	default:
+		return min(version(b), newest), nil
 	}
-	if a != 2 || version(b) < oldest {
-		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported,
-			"Version %d.%d of the API is not supported; this broker speaks 2.%d to 2.%d.",
-			a, b, oldest, newest)
-	}
-	return min(version(b), newest), nil
+	return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "%s; this broker speaks 2.%d to 2.%d.", problem, oldest, newest)
 }
