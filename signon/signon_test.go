@@ -119,7 +119,7 @@ func open(t *testing.T, r platforms.Registry) *desk {
 	}, pages.Options{
 		Console: pages.Console{Offerings: offerings,
 			Registry: func(context.Context) (platforms.Registry, error) { return d.known.Registry(), nil }},
-		Records: d.records, Plans: pagestest.Plans{}, Names: d.data, Keys: &pages.Keys{Table: d.data},
+		Records: d.records, Plans: pagestest.Plans{}, Table: d.data,
 		SignOn: web.SignOn(d.known, origin, d.Now), Now: d.Now, Log: log,
 		Inquire: func(context.Context, workflow.Inquiry) error { return nil },
 	}))

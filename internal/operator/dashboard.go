@@ -59,9 +59,8 @@ func (c *Console) Watched(ctx context.Context, w Watch) (link DashboardLink, _ e
 
 // link makes a link that opens a scope.
 func (c *Console) link(ctx context.Context, of pages.Scope) (link DashboardLink, _ error) {
-	keys := &pages.Keys{Table: c.datakey}
 	link.Until = c.Now().Add(pages.LinkTime)
-	sealed, err := keys.Link(ctx, pages.Link{Scope: of, ID: c.NewID(), Until: link.Until})
+	sealed, err := pages.Link{Scope: of, ID: c.NewID(), Until: link.Until}.Seal(ctx, c.datakey)
 	link.URL = strings.TrimSuffix(c.Origin, "/") + pages.EnterPath(sealed)
 	return link, err
 }

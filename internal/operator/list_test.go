@@ -208,7 +208,7 @@ func TestDashboard(t *testing.T) {
 			t.Fatalf("%+v: %+v %v %v", v, link, err, parsed)
 		}
 		server := pages.New(pages.Options{Records: s.console.Records, Now: s.console.Now,
-			Keys: &pages.Keys{Table: datakey.New(s.console.Records, s.console.Vault)}})
+			Table: datakey.New(s.console.Records, s.console.Vault)})
 		form := strings.NewReader(url.Values{"link": {at.Query().Get("link")}}.Encode())
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/dashboard/enter", form)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -110,7 +110,7 @@ type together struct {
 	here   *here
 	api    gateway.Handler
 	sweep  func(context.Context) (reaper.Report, error)
-	keys   *pages.Keys
+	table  *datakey.Vault
 	counts bytes.Buffer // what the functions measured
 }
 
@@ -140,7 +140,7 @@ func newTogether(t testing.TB, cfg aws.Config, more ...map[string]string) *toget
 		}}
 		f.here.inside = expect.Get(provisioner.New(t.Context(), told))(t).(*remote.Handler)
 	}
-	f.keys = &pages.Keys{Table: datakey.New(parts.Records(set[app.EnvTable]), parts.Vault(set[app.EnvKey]))}
+	f.table = datakey.New(parts.Records(set[app.EnvTable]), parts.Vault(set[app.EnvKey]))
 	f.api = expect.Get(api.New(t.Context(), parts))(t)
 	f.here.provisioner = expect.Get(provisioner.NewSteps(parts))(t)
 	f.sweep = expect.Get(sweeper.New(t.Context(), parts))(t)
@@ -186,7 +186,7 @@ func (f *together) page(instance string) (look func() events.APIGatewayProxyResp
 	f.Helper()
 	k := lifecycle.Key{Platform: "default", Instance: instance}
 	until := time.Now().Add(time.Minute)
-	link := expect.Get(f.keys.Link(f.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: until}))(f)
+	link := expect.Get(pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: until}.Seal(f.Context(), f.table))(f)
 	entered := f.send("POST", "/dashboard/enter", "", url.Values{"link": {link}}.Encode(),
 		map[string][]string{"Content-Type": {"application/x-www-form-urlencoded"}})
 	if len(entered.MultiValueHeaders["Set-Cookie"]) != 1 {

@@ -136,9 +136,9 @@ func TestAPageShowsFacts(t *testing.T) {
 	e := begun(t, withInstances(t, "one"))
 	defer e.Close()
 	k := lifecycle.Key{Platform: e.Default.ID, Instance: "one"}
-	keys := &pages.Keys{Table: datakey.New(ledger.New(e.folder.Records, app.NewID), e.folder.Vault)}
+	table := datakey.New(ledger.New(e.folder.Records, app.NewID), e.folder.Vault)
 	until := time.Now().Add(time.Minute)
-	link := expect.Get(keys.Link(t.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: until}))(t)
+	link := expect.Get(pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: until}.Seal(t.Context(), table))(t)
 	form := url.Values{"link": {link}}.Encode()
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/dashboard/enter", strings.NewReader(form))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -68,7 +68,7 @@ func New(o Options) http.Handler {
 		Platforms: o.Platforms, Throttle: rates.New(o.PlatformRate, o.Now), Offerings: o.Catalog.Offerings,
 		Now: o.Now, NewID: app.NewID, Log: o.Log, Metrics: o.Metrics,
 	}, pages.Options{
-		Records: o.Records, Plans: o.Catalog, Names: losable, Keys: &pages.Keys{Table: losable},
+		Records: o.Records, Plans: o.Catalog, Table: losable,
 		Inquire: o.Engine.Inquire, SignOn: logins, Now: o.Now, Log: o.Log,
 		Console: pages.Console{
 			Offerings: o.Catalog.Offerings, Registry: o.Registry,

@@ -103,7 +103,7 @@ func (s *Server) planned(r lifecycle.Record) (catalog.Offering, catalog.Plan, bo
 
 // namesOf decrypts the names of an instance; it returns none if they cannot be read.
 func (s *Server) namesOf(ctx context.Context, r lifecycle.Record) lifecycle.Names {
-	names, _ := s.Names.Names(ctx, r)
+	names, _ := s.Table.Names(ctx, r)
 	return names
 }
 

@@ -58,40 +58,37 @@ type Link struct {
 	Until time.Time `json:"u"`
 }
 
-// Keys seals and opens links and sessions.
-type Keys struct{ Table vault.Vault }
-
-func (k *Keys) seal(ctx context.Context, purpose vault.Member, plain []byte) (string, error) {
-	sealed, err := k.Table.Seal(ctx, vault.Label{Member: purpose}, plain)
+func seal(ctx context.Context, in vault.Vault, purpose vault.Member, plain []byte) (string, error) {
+	sealed, err := in.Seal(ctx, vault.Label{Member: purpose}, plain)
 	return base64.RawURLEncoding.EncodeToString(sealed), err
 }
 
 // errToken says that this broker did not seal a link or a cookie.
 var errToken = errors.New("not sealed by this broker")
 
-func (k *Keys) open(ctx context.Context, purpose vault.Member, text string) ([]byte, error) {
+func open(ctx context.Context, in vault.Vault, purpose vault.Member, text string) ([]byte, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {
 		return nil, errToken
 	}
-	plain, err := k.Table.Open(ctx, vault.Label{Member: purpose}, sealed)
+	plain, err := in.Open(ctx, vault.Label{Member: purpose}, sealed)
 	if errors.Is(err, vault.ErrSealed) {
 		return nil, errToken
 	}
 	return plain, err
 }
 
-// Link returns the sealed text of a link.
-func (k *Keys) Link(ctx context.Context, l Link) (string, error) {
+// Seal returns the sealed text of a link.
+func (l Link) Seal(ctx context.Context, in vault.Vault) (string, error) {
 	plain, err := json.Marshal(l)
 	if err != nil {
 		return "", err
 	}
-	return k.seal(ctx, vault.Link, plain)
+	return seal(ctx, in, vault.Link, plain)
 }
 
-func (k *Keys) link(ctx context.Context, text string) (l Link, err error) {
-	plain, err := k.open(ctx, vault.Link, text)
+func linkIn(ctx context.Context, in vault.Vault, text string) (l Link, err error) {
+	plain, err := open(ctx, in, vault.Link, text)
 	if err != nil {
 		return l, err
 	}
@@ -109,16 +106,16 @@ type session struct {
 // maxPerson bounds the id of a person, in bytes.
 const maxPerson = 128
 
-func (k *Keys) session(ctx context.Context, s session) (string, error) {
+func (s session) seal(ctx context.Context, in vault.Vault) (string, error) {
 	plain := binary.BigEndian.AppendUint64(bytes.Clone(s.scope[:]), uint64(s.until.Unix()))
 	if len(s.person) <= maxPerson {
 		plain = append(plain, s.person...)
 	}
-	return k.seal(ctx, vault.Session, plain)
+	return seal(ctx, in, vault.Session, plain)
 }
 
-func (k *Keys) sessionIn(ctx context.Context, text string) (s session, _ error) {
-	plain, err := k.open(ctx, vault.Session, text)
+func sessionIn(ctx context.Context, in vault.Vault, text string) (s session, _ error) {
+	plain, err := open(ctx, in, vault.Session, text)
 	if err != nil {
 		return s, err
 	}

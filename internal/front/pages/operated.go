@@ -24,7 +24,7 @@ func (v *visit) instance() g.Node {
 	v.refresh(v.Context(), is)
 	v.busy = is.busy()
 	is.who = func(e lifecycle.Entry) string {
-		who, _ := v.Names.Who(v.Context(), e)
+		who, _ := v.Table.Who(v.Context(), e)
 		return who
 	}
 	return v.page(is.title(), true, h.P(stateOf(is.Record)), is.progress(), is.failure(), v.operation(is), v.whose(is),

@@ -50,10 +50,9 @@ type Plans interface {
 type Options struct {
 	Records *ledger.Ledger
 	Plans   Plans
-	// Names decrypts the name that people gave an instance, and who asked for an operation; both are
-	// empty once they cannot be read any more.
-	Names   *datakey.Vault
-	Keys    *Keys
+	// Table seals links and sessions. It decrypts the name that people gave an instance, and who asked
+	// for an operation; both are empty once they cannot be read any more.
+	Table   *datakey.Vault
 	Console Console
 	Broker  Broker
 	// Throttle counts orders with the requests of the instance's platform.
@@ -202,7 +201,7 @@ func (s *Server) sessionFor(r *http.Request, of Scope) (*session, error) {
 	if err != nil {
 		return nil, nil
 	}
-	has, err := s.Keys.sessionIn(r.Context(), cookie.Value)
+	has, err := sessionIn(r.Context(), s.Table, cookie.Value)
 	switch {
 	case errors.Is(err, errToken):
 		return nil, nil
@@ -227,7 +226,7 @@ func (s *Server) roles(r *http.Request, of Scope) (sees bool, acting *session, _
 // open begins a session for a scope, and redirects the browser to the scope's page.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope, person string) {
 	scope := of.sum()
-	value, err := s.Keys.session(r.Context(), session{scope, s.Now().Add(SessionTime), person})
+	value, err := session{scope, s.Now().Add(SessionTime), person}.seal(r.Context(), s.Table)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -252,7 +251,7 @@ const maxForm = 16 << 10
 // requests with the same link, one gets a session.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	link, err := s.Keys.link(r.Context(), r.PostFormValue("link"))
+	link, err := linkIn(r.Context(), s.Table, r.PostFormValue("link"))
 	if err == nil && !s.Now().Before(link.Until) {
 		err = errToken
 	}

@@ -41,7 +41,6 @@ type desk struct {
 	records *ledger.Ledger
 	vault   vault.Vault
 	data    *datakey.Vault
-	keys    *pages.Keys
 	server  *pages.Server
 	now     time.Time
 	log     bytes.Buffer
@@ -58,9 +57,8 @@ func newDesk(t *testing.T) *desk {
 	d.records = ledger.New(memory.New(), id)
 	d.vault = expect.Get(vault.NewLocal(bytes.Repeat([]byte("k"), 32)))(t)
 	d.data = datakey.New(d.records, d.vault)
-	d.keys = &pages.Keys{Table: d.data}
 	d.server = pages.New(pages.Options{
-		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Names: d.data, Keys: d.keys,
+		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Table: d.data,
 		Now: func() time.Time { return d.now },
 		Inquire: func(_ context.Context, q workflow.Inquiry) error {
 			d.asked = append(d.asked, q)
@@ -135,7 +133,7 @@ func (d *desk) link(k lifecycle.Key, id string) string { return d.linkTo(pages.S
 
 func (d *desk) linkTo(of pages.Scope, id string) string {
 	d.Helper()
-	return expect.Get(d.keys.Link(d.Context(), pages.Link{Scope: of, ID: id, Until: d.now.Add(pages.LinkTime)}))(d)
+	return expect.Get(pages.Link{Scope: of, ID: id, Until: d.now.Add(pages.LinkTime)}.Seal(d.Context(), d.data))(d)
 }
 
 func (d *desk) exchange(link string) *httptest.ResponseRecorder {
@@ -214,12 +212,10 @@ func TestTheDataKeyIsShared(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())
 	link := d.link(own, "one")
-	d.keys = &pages.Keys{Table: datakey.New(d.records, d.vault)}
-	d.server.Keys = d.keys
+	d.server.Table = datakey.New(d.records, d.vault)
 	expect.Same(t, "a link of another process is answered", http.StatusSeeOther, d.exchange(link).Code)
 	d.data = datakey.New(d.records, expect.Get(vault.NewLocal(bytes.Repeat([]byte("z"), 32)))(t))
-	d.keys = &pages.Keys{Table: d.data}
-	d.server.Keys, d.server.Names = d.keys, d.data
+	d.server.Table = d.data
 	d.sees(d.page(own), http.StatusUnauthorized)
 	d.signIn(own)
 	d.sees(d.page(own), http.StatusOK, own.Instance)

@@ -70,7 +70,7 @@ func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherw
 	plain, err := json.Marshal(a)
 	sealed := ""
 	if err == nil {
-		sealed, err = s.Keys.seal(r.Context(), vault.Attempt, plain)
+		sealed, err = seal(r.Context(), s.Table, vault.Attempt, plain)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -158,7 +158,7 @@ func (s *Server) attempted(r *http.Request, state string) (a attempt, _ error) {
 	if err != nil {
 		return a, errToken
 	}
-	plain, err := s.Keys.open(r.Context(), vault.Attempt, kept.Value)
+	plain, err := open(r.Context(), s.Table, vault.Attempt, kept.Value)
 	if err != nil {
 		return a, err
 	}

@@ -35,7 +35,6 @@ type Stage struct {
 	t       testing.TB
 	records *ledger.Ledger
 	data    *datakey.Vault
-	keys    *pages.Keys
 	ids     int
 }
 
@@ -70,9 +69,8 @@ func New(t testing.TB) *Stage {
 		t.Fatal(err)
 	}
 	s.data = datakey.New(s.records, sealing)
-	s.keys = &pages.Keys{Table: s.data}
 	s.Server = pages.New(pages.Options{
-		Records: s.records, Plans: Plans{}, Samples: Samples, Names: s.data, Keys: s.keys,
+		Records: s.records, Plans: Plans{}, Samples: Samples, Table: s.data,
 		Now:     func() time.Time { return Epoch },
 		Inquire: func(context.Context, workflow.Inquiry) error { return nil },
 		Log:     slog.New(slog.DiscardHandler),
@@ -105,9 +103,7 @@ func (s *Stage) Enter(scene string) string {
 func (s *Stage) enter(of pages.Scope) string {
 	s.t.Helper()
 	s.ids++
-	link, err := s.keys.Link(s.t.Context(), pages.Link{
-		Scope: of, ID: fmt.Sprint("link-", s.ids), Until: Epoch.Add(pages.LinkTime),
-	})
+	link, err := pages.Link{Scope: of, ID: fmt.Sprint("link-", s.ids), Until: Epoch.Add(pages.LinkTime)}.Seal(s.t.Context(), s.data)
 	if err != nil {
 		s.t.Fatal(err)
 	}
