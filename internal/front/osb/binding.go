@@ -17,7 +17,7 @@ import (
 func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	b, id := c.body, c.body.required
 	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID()}
-	if c.version.knows(renewal) { // older clients do not know the member: it is ignored like any unknown one
+	if c.version >= renewal { // older clients do not know the member: it is ignored like any unknown one
 		if q.Predecessor = b.text("predecessor_binding_id"); q.Predecessor != "" {
 			id = b.text // ROT-02
 		}
@@ -79,17 +79,17 @@ func grantBody(g *provider.Grant, v version) *bindingBody {
 	}
 	switch {
 	case len(g.VolumeMounts) == 0:
-	case !v.knows(volumeMounts):
+	case v < volumeMounts:
 		body.VolumeMounts = experimental(g.VolumeMounts)
 	default:
 		body.VolumeMounts = g.VolumeMounts
 	}
-	if v.knows(endpoints) {
+	if v >= endpoints {
 		body.Endpoints = g.Endpoints
 	}
-	if v.knows(expiry) && !g.ExpiresAt.IsZero() {
+	if v >= expiry && !g.ExpiresAt.IsZero() {
 		body.Metadata = &bindingMetadata{ExpiresAt: stamp(g.ExpiresAt)}
-		if v.knows(renewal) && !g.RenewBefore.IsZero() {
+		if v >= renewal && !g.RenewBefore.IsZero() {
 			body.Metadata.RenewBefore = stamp(g.RenewBefore)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
 	encoded := c.shown.plain
-	if c.version.knows(rotatable) {
+	if c.version >= rotatable {
 		encoded = c.shown.rotatable
 	}
 	rep, err := encoded()
@@ -68,7 +68,7 @@ func placement(q *broker.ProvisionRequest, v version, b *object) {
 	if q.OrganizationGUID != "" && q.SpaceGUID != "" {
 		return
 	}
-	if v.knows(placementRequired) || q.Context == nil {
+	if v >= placementRequired || q.Context == nil {
 		b.refuse("The members organization_guid and space_guid are required.")
 	}
 	place := b.within("context")
@@ -94,7 +94,7 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 		return response{}, b.err
 	}
 	r, err := s.Broker.Update(ctx, q)
-	if !c.version.knows(updatedDashboard) {
+	if c.version < updatedDashboard {
 		r.DashboardURL = ""
 	}
 	return changed(r, err)
@@ -165,7 +165,7 @@ func (s *Server) getInstance(ctx context.Context, c *call) (response, error) {
 		return response{}, err
 	}
 	body := instanceBody{ServiceID: v.ServiceID, PlanID: v.PlanID, DashboardURL: v.DashboardURL, Parameters: v.Parameters}
-	if c.version.knows(maintenanceShown) && v.MaintenanceVersion != "" {
+	if c.version >= maintenanceShown && v.MaintenanceVersion != "" {
 		body.MaintenanceInfo = &catalog.MaintenanceInfo{Version: v.MaintenanceVersion}
 	}
 	return response{status: http.StatusOK, body: body}, nil

@@ -36,7 +36,7 @@ func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	logs.AddOperation(ctx, p.Token)
 	op := p.Operation
 	body := pollBody{State: op.Phase, Description: describe(op)}
-	if c.version.knows(failureDetails) && op.Phase == lifecycle.Failed {
+	if c.version >= failureDetails && op.Phase == lifecycle.Failed {
 		body.InstanceUsable, body.UpdateRepeatable = op.InstanceUsable, op.UpdateRepeatable
 	}
 	resp := response{status: http.StatusOK, body: body}

@@ -67,7 +67,7 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 		}
 	}
 	c.AcceptsIncomplete, err = c.acceptsIncomplete()
-	if c.bindingID() != "" && !c.version.knows(asynchronousBindings) {
+	if c.bindingID() != "" && c.version < asynchronousBindings {
 		c.AcceptsIncomplete = false
 	}
 	return err
@@ -232,7 +232,7 @@ func isObject(raw []byte) bool {
 // maintenance reads maintenance_info.version for clients that know it. An empty object counts as
 // absent (CLI-04).
 func (o *object) maintenance(v version) *string {
-	if !v.knows(maintenanceInfo) {
+	if v < maintenanceInfo {
 		return nil
 	}
 	info := o.within("maintenance_info")

@@ -18,26 +18,21 @@ const (
 	newest version = 17
 )
 
-// A feature is the version that introduced it: it is hidden from clients of older versions.
-type feature version
-
-// The features. No other place says which version introduced what.
+// Each feature is the version that introduced it: it is hidden from clients of older versions. No
+// other place says which version introduced what.
 const (
-	placementRequired    feature = 10 // a context cannot stand for organization_guid and space_guid (PROV-16)
-	volumeMounts         feature = 10 // in their present form (BIND-35)
-	asynchronousBindings feature = 14 // (BIND-20, UNB-07)
-	updatedDashboard     feature = 14 // dashboard_url in the answer to an update (UPD-27)
-	maintenanceInfo      feature = 15 // in requests (CLI-04)
-	endpoints            feature = 15 // endpoints of a binding (BIND-26)
-	failureDetails       feature = 16 // instance_usable and update_repeatable (ERR-10)
-	expiry               feature = 16 // expires_at of a binding (BIND-27)
-	renewal              feature = 17 // renew_before and predecessor_binding_id of a binding (ROT-08)
-	rotatable            feature = 17 // binding_rotatable in the catalog (CAT-25)
-	maintenanceShown     feature = 17 // maintenance_info in the answer to a GET of an instance
+	placementRequired    version = 10 // a context cannot stand for organization_guid and space_guid (PROV-16)
+	volumeMounts         version = 10 // in their present form (BIND-35)
+	asynchronousBindings version = 14 // (BIND-20, UNB-07)
+	updatedDashboard     version = 14 // dashboard_url in the answer to an update (UPD-27)
+	maintenanceInfo      version = 15 // in requests (CLI-04)
+	endpoints            version = 15 // endpoints of a binding (BIND-26)
+	failureDetails       version = 16 // instance_usable and update_repeatable (ERR-10)
+	expiry               version = 16 // expires_at of a binding (BIND-27)
+	renewal              version = 17 // renew_before and predecessor_binding_id of a binding (ROT-08)
+	rotatable            version = 17 // binding_rotatable in the catalog (CAT-25)
+	maintenanceShown     version = 17 // maintenance_info in the answer to a GET of an instance
 )
-
-// knows reports whether clients of the version know the feature.
-func (v version) knows(f feature) bool { return v >= version(f) }
 
 // apiVersion reads the version header as two integers: compared as text or as a fraction, 2.10
 // would come before 2.9 (HDR-02).
