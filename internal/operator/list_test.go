@@ -24,6 +24,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/pagestest"
 )
 
 // leafed gives everything in pages of one record, and counts them, and the records that are read by their keys.
@@ -208,7 +209,8 @@ func TestDashboard(t *testing.T) {
 			t.Fatalf("%+v: %+v %v %v", v, link, err, parsed)
 		}
 		server := pages.New(pages.Options{Records: s.console.Records, Now: s.console.Now,
-			Table: datakey.New(s.console.Records, s.console.Vault)})
+			SignOn: pagestest.LinksAlone,
+			Table:  datakey.New(s.console.Records, s.console.Vault)})
 		form := strings.NewReader(url.Values{"link": {at.Query().Get("link")}}.Encode())
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/dashboard/enter", form)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -57,7 +57,7 @@ type Options struct {
 	Broker  Broker
 	// Throttle counts orders with the requests of the instance's platform.
 	Throttle *rates.Limiter
-	SignOn   *SignOn // nil: sessions are opened by links alone
+	SignOn   *SignOn
 	// Samples show how programs connect, by the name of the provider.
 	Samples map[string][]Sample
 	// Inquire has a provider asked for facts, and returns without waiting for them.
@@ -89,7 +89,10 @@ func New(o Options) *Server {
 		mux.HandleFunc("GET "+prefix+"/script.js", asset("text/javascript; charset=utf-8", script))
 	}
 	s.routeConsole(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, http.StatusNotFound, notFound()) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.show(w, r, http.StatusNotFound, message("There is no such page", "Open the dashboard of your service instance from "+
+			"your platform, or by the link that `longshore dashboard` prints."))
+	})
 	s.handler = headers(s.sameOrigin().Handler(mux))
 	return s
 }
@@ -98,10 +101,8 @@ func New(o Options) *Server {
 // may have changed the Host that a browser's Origin is compared with.
 func (s *Server) sameOrigin() *http.CrossOriginProtection {
 	protection := http.NewCrossOriginProtection()
-	if s.SignOn != nil {
-		if origin, err := platforms.Origin(s.SignOn.Callback(context.Background())); err == nil {
-			_ = protection.AddTrustedOrigin(origin) // always a scheme and a host
-		}
+	if origin, err := platforms.Origin(s.SignOn.Callback(context.Background())); err == nil {
+		_ = protection.AddTrustedOrigin(origin) // always a scheme and a host
 	}
 	return protection
 }

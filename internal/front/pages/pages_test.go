@@ -58,7 +58,7 @@ func newDesk(t *testing.T) *desk {
 	d.vault = expect.Get(vault.NewLocal(bytes.Repeat([]byte("k"), 32)))(t)
 	d.data = datakey.New(d.records, d.vault)
 	d.server = pages.New(pages.Options{
-		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Table: d.data,
+		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Table: d.data, SignOn: pagestest.LinksAlone,
 		Now: func() time.Time { return d.now },
 		Inquire: func(_ context.Context, q workflow.Inquiry) error {
 			d.asked = append(d.asked, q)

@@ -32,11 +32,6 @@ func message(title, text string, more ...g.Node) g.Node {
 	return layout(title, h.Main(h.Class("message"), h.H1(g.Text(title)), h.P(g.Text(text)), g.Group(more)))
 }
 
-func notFound() g.Node {
-	return message("There is no such page", "Open the dashboard of your service instance from your platform, "+
-		"or by the link that `longshore dashboard` prints.")
-}
-
 // signIn renders the page for a request without a session. It does not reveal whether the instance
 // exists.
 func signIn(instance string) g.Node {

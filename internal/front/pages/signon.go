@@ -57,7 +57,7 @@ var errNoLogin = errors.New("it has no login")
 // no login, or if the request does not navigate to a page: the script then loads the page again.
 func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherwise g.Node) {
 	mode := r.Header.Get("Sec-Fetch-Mode")
-	on, _, err := s.loginOf(r.Context(), s.logins(), of)
+	on, _, err := s.loginOf(r.Context(), s.SignOn.Registry(), of)
 	if errors.Is(err, errNoLogin) || r.Method != http.MethodGet || mode != "" && mode != "navigate" {
 		s.show(w, r, http.StatusUnauthorized, otherwise)
 		return
@@ -78,14 +78,6 @@ func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherw
 	}
 	http.SetCookie(w, cookie(attemptCookie(a.State), sealed, int(attemptTime/time.Second)))
 	http.Redirect(w, r, on.Begin(a.Attempt), http.StatusSeeOther)
-}
-
-// logins returns the registry; an empty one if links alone open sessions.
-func (s *Server) logins() platforms.Registry {
-	if s.SignOn == nil {
-		return platforms.Registry{}
-	}
-	return s.SignOn.Registry()
 }
 
 // loginOf returns the login of a scope in a registry: that of the instance's platform, or the operator's. The same
@@ -174,7 +166,7 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	if refusal != "" || code == "" {
 		return a.Scope, "", fmt.Errorf("%w: it sends the browser back without a code", signon.ErrRefused)
 	}
-	registry := s.logins()
+	registry := s.SignOn.Registry()
 	on, record, err := s.loginOf(ctx, registry, a.Scope)
 	if err != nil {
 		return a.Scope, "", err

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -59,6 +60,10 @@ func (Plans) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, boo
 	return o, small, serviceID == o.ID && planID == small.ID
 }
 
+// LinksAlone is the sign-on of platforms that have no login: only links open sessions.
+var LinksAlone = &pages.SignOn{Registry: func() platforms.Registry { return platforms.Registry{} },
+	Callback: func(context.Context) string { return "" }}
+
 // New makes the stage.
 func New(t testing.TB) *Stage {
 	t.Helper()
@@ -70,7 +75,7 @@ func New(t testing.TB) *Stage {
 	}
 	s.data = datakey.New(s.records, sealing)
 	s.Server = pages.New(pages.Options{
-		Records: s.records, Plans: Plans{}, Samples: Samples, Table: s.data,
+		Records: s.records, Plans: Plans{}, Samples: Samples, Table: s.data, SignOn: LinksAlone,
 		Now:     func() time.Time { return Epoch },
 		Inquire: func(context.Context, workflow.Inquiry) error { return nil },
 		Log:     slog.New(slog.DiscardHandler),
