@@ -3,7 +3,6 @@ package pages
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -47,55 +46,32 @@ var parts = []struct{ path, name string }{
 	{"platforms", "Platforms"},
 }
 
-// routeConsole adds the console's pages.
-func (s *Server) routeConsole(mux *http.ServeMux) {
-	for path, show := range map[string]func(*visit) g.Node{
-		"overview": (*visit).overview, "instances": (*visit).instances, "instance": (*visit).instance,
-		"operations": (*visit).operations, "upgrades": (*visit).upgrades, "quarantine": (*visit).quarantine,
-		"retained": (*visit).retained, "offerings": (*visit).offerings, "costs": (*visit).costs, "platforms": (*visit).platforms,
-		"act": (*visit).ask,
-	} {
-		mux.HandleFunc("GET "+PrefixConsole+"/"+path, s.visited(path, show))
-	}
-	mux.HandleFunc("POST "+PrefixConsole+"/act", s.visited("act", (*visit).act))
-	mux.HandleFunc("POST "+PrefixConsole+"/leave", func(w http.ResponseWriter, r *http.Request) {
-		s.leave(w, r, Scope{Console: true})
-	})
-	mux.Handle("GET "+PrefixConsole, http.RedirectHandler(pathOverview, http.StatusSeeOther))
+// consolePages are the console's pages, by their paths.
+var consolePages = map[string]func(*visit) g.Node{
+	"overview": (*visit).overview, "instances": (*visit).instances, "instance": (*visit).instance,
+	"operations": (*visit).operations, "upgrades": (*visit).upgrades, "quarantine": (*visit).quarantine,
+	"retained": (*visit).retained, "offerings": (*visit).offerings, "costs": (*visit).costs, "platforms": (*visit).platforms,
+	"act": (*visit).ask,
 }
 
-// A visit is one request to the console by a session.
-type visit struct {
-	*Server
-	*http.Request
-	now    time.Time
-	part   string
-	status int     // of the answer
-	acts   bool    // the session may act
-	busy   bool    // the page is about to change
-	unread []error // errors of reads that failed; the rest of the page is shown
-}
-
-// visited wraps a page so that only sessions of the console see it.
-func (s *Server) visited(part string, show func(*visit) g.Node) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		v := &visit{Server: s, Request: r, now: s.Now(), part: part, status: http.StatusOK}
-		sees, acting, err := s.roles(r, Scope{Console: true})
-		v.acts = acting != nil
+// ofConsole wraps a page so that only sessions of the console see it.
+func ofConsole(part string, show func(*visit) g.Node) func(*visit) {
+	return func(v *visit) {
+		sees, acting, err := v.roles(Scope{Console: true})
+		v.part, v.acts = part, acting != nil
 		switch {
 		case err != nil:
-			s.fail(w, r, err)
+			v.fail(err)
 		case !sees:
-			s.signOn(w, r, Scope{Console: true}, message("Sign in to see the console",
+			v.signOn(Scope{Console: true}, message("Sign in to see the console",
 				"The console needs a session, which a link opens. Links are valid for 15 minutes, and once. "+
 					"The command line prints one:", example("Command", "longshore console")))
 		default:
 			page := show(v)
 			if err := errors.Join(v.unread...); err != nil {
-				s.Log.ErrorContext(r.Context(), "the console cannot read everything", "error", err)
+				v.Log.ErrorContext(v.Context(), "the console cannot read everything", "error", err)
 			}
-			s.show(w, r, v.status, page)
+			v.show(v.status, page)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (v *visit) costs() g.Node {
 			is := b.latest.Attributes
 			in := text("not known, " + short(b.latest.Key.Platform)) // a record that was rebuilt may not know it
 			if is.OrganizationGUID+is.SpaceGUID != "" {
-				name := first(where(v.namesOf(v.Context(), b.latest)), short(is.OrganizationGUID)+" / "+short(is.SpaceGUID))
+				name := first(where(v.namesOf(b.latest)), short(is.OrganizationGUID)+" / "+short(is.SpaceGUID))
 				q := url.Values{"organization": {is.OrganizationGUID}, "space": {is.SpaceGUID}}
 				in = link("instances?"+q.Encode(), name)
 			}

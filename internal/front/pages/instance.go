@@ -2,7 +2,6 @@ package pages
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -47,53 +46,54 @@ type view struct {
 	who func(lifecycle.Entry) string
 }
 
-func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
-	k := keyIn(r)
-	sees, acting, err := s.roles(r, ScopeOf(k))
+// dashboard shows the page of an instance to its users.
+func (v *visit) dashboard() {
+	k := v.key()
+	sees, acting, err := v.roles(ScopeOf(k))
 	switch {
 	case err != nil:
-		s.fail(w, r, err)
+		v.fail(err)
 		return
 	case !sees:
-		s.signOn(w, r, ScopeOf(k), signIn(k.Instance))
+		v.signOn(ScopeOf(k), signIn(k.Instance))
 		return
 	}
-	v, err := s.view(r.Context(), k)
+	is, err := v.view(k)
 	switch {
 	case err != nil:
-		s.fail(w, r, err)
-	case v.State == lifecycle.Absent:
-		s.show(w, r, http.StatusNotFound, message("This instance is gone", "Nothing is recorded of it any more."))
+		v.fail(err)
+	case is.State == lifecycle.Absent:
+		v.show(http.StatusNotFound, message("This instance is gone", "Nothing is recorded of it any more."))
 	default:
-		v.acts = acting != nil
-		s.refresh(r.Context(), v)
-		s.show(w, r, http.StatusOK, v.page())
+		is.acts = acting != nil
+		v.refresh(is)
+		v.show(http.StatusOK, is.page())
 	}
 }
 
 // view reads all the data that the page shows.
-func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
-	v := &view{now: s.Now()}
+func (v *visit) view(k lifecycle.Key) (*view, error) {
+	is, ctx := &view{now: v.now}, v.Context()
 	var record, facts, history, bindings error
 	var reads sync.WaitGroup // the reads run in parallel
-	reads.Go(func() { v.Record, record = s.Records.Record(ctx, k, v.now) })
-	reads.Go(func() { v.facts, facts = s.Records.Facts(ctx, k) })
-	reads.Go(func() { v.history, _, history = s.Records.History(ctx, k, "", mostEntries) })
-	reads.Go(func() { v.bindings, _, bindings = s.Records.Bindings(ctx, k, "", mostBindings+1) })
+	reads.Go(func() { is.Record, record = v.Records.Record(ctx, k, v.now) })
+	reads.Go(func() { is.facts, facts = v.Records.Facts(ctx, k) })
+	reads.Go(func() { is.history, _, history = v.Records.History(ctx, k, "", mostEntries) })
+	reads.Go(func() { is.bindings, _, bindings = v.Records.Bindings(ctx, k, "", mostBindings+1) })
 	reads.Wait()
 	if err := errors.Join(record, facts, history, bindings); err != nil {
 		return nil, err
 	}
-	v.facts = v.facts.Of(v.Record)
-	v.samples = s.Samples[v.Provider]
-	v.offering, v.plan, v.known = s.planned(v.Record)
+	is.facts = is.facts.Of(is.Record)
+	is.samples = v.Samples[is.Provider]
+	is.offering, is.plan, is.known = v.planned(is.Record)
 	// Entries of an earlier life of the id are left out: that life may have been in another space.
-	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.Incarnation })
-	v.names = s.namesOf(ctx, v.Record)
-	if len(v.bindings) > mostBindings {
-		v.bindings, v.more = v.bindings[:mostBindings], true
+	is.history = slices.DeleteFunc(is.history, func(e lifecycle.Entry) bool { return e.Incarnation != is.Incarnation })
+	is.names = v.namesOf(is.Record)
+	if len(is.bindings) > mostBindings {
+		is.bindings, is.more = is.bindings[:mostBindings], true
 	}
-	return v, nil
+	return is, nil
 }
 
 // planned returns the offering and the plan of an instance; false if the plan has left the catalog.
@@ -102,8 +102,8 @@ func (s *Server) planned(r lifecycle.Record) (catalog.Offering, catalog.Plan, bo
 }
 
 // namesOf decrypts the names of an instance; it returns none if they cannot be read.
-func (s *Server) namesOf(ctx context.Context, r lifecycle.Record) lifecycle.Names {
-	names, _ := s.Table.Names(ctx, r)
+func (v *visit) namesOf(r lifecycle.Record) lifecycle.Names {
+	names, _ := v.Table.Names(v.Context(), r)
 	return names
 }
 

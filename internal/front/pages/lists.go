@@ -19,7 +19,7 @@ func (v *visit) called(r lifecycle.Record) string {
 	if r.IsBinding() {
 		return r.Key.Instance // its names are in the instance's record
 	}
-	return first(v.namesOf(v.Context(), r).Instance, r.Key.Instance)
+	return first(v.namesOf(r).Instance, r.Key.Instance)
 }
 
 // named renders a link to the page of an instance.
@@ -67,7 +67,7 @@ func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 	if q.Get("organization")+q.Get("space") == "" {
 		return true
 	}
-	in := v.namesOf(v.Context(), r)
+	in := v.namesOf(r)
 	return is("organization", in.Organization, r.Attributes.OrganizationGUID) &&
 		is("space", in.Space, in.Namespace, r.Attributes.SpaceGUID)
 }
@@ -77,7 +77,7 @@ func (v *visit) instances() g.Node {
 	list := listed(v, v.existing, func(r lifecycle.Record) bool { return v.takes(q, r) },
 		[]string{"Instance", "State", "Plan", "Where", "Age"}, "There is no such instance.",
 		func(r lifecycle.Record) []g.Node {
-			in := v.namesOf(v.Context(), r)
+			in := v.namesOf(r)
 			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(first(where(in), short(r.Key.Platform))),
 				ago(r.Created, v.now)}
 		})

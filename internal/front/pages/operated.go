@@ -12,7 +12,7 @@ import (
 // instance shows the page of an instance with additions for operators: whose it is, where it is,
 // and its operation.
 func (v *visit) instance() g.Node {
-	is, err := v.view(v.Context(), keyIn(v.Request))
+	is, err := v.view(v.key())
 	if err != nil {
 		v.note(err)
 		v.status = http.StatusServiceUnavailable
@@ -21,7 +21,7 @@ func (v *visit) instance() g.Node {
 	if is.State == lifecycle.Absent {
 		return v.instead(http.StatusNotFound, "There is no such instance", "It was deleted, or never was.")
 	}
-	v.refresh(v.Context(), is)
+	v.refresh(is)
 	v.busy = is.busy()
 	is.who = func(e lifecycle.Entry) string {
 		who, _ := v.Table.Who(v.Context(), e)

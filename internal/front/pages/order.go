@@ -72,38 +72,37 @@ func (v *view) orderLink(o order) g.Node {
 
 // order asks for confirmation of an order, and gives it once the form is sent. An order that is
 // given twice counts once, as for a platform that repeats its request.
-func (s *Server) order(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	k := keyIn(r)
-	_, acting, err := s.roles(r, ScopeOf(k))
+func (v *visit) order() {
+	k := v.key()
+	_, acting, err := v.roles(ScopeOf(k))
 	if err != nil {
-		s.fail(w, r, err)
+		v.fail(err)
 		return
 	}
 	if acting == nil {
-		s.show(w, r, http.StatusForbidden, message("This session only reads", "Sign on as somebody who may manage the "+
+		v.show(http.StatusForbidden, message("This session only reads", "Sign on as somebody who may manage the "+
 			"instance, or open its page by the link that this command prints:",
 			example("Command", "longshore dashboard --act "+quoted(k.Instance))))
 		return
 	}
-	v, err := s.view(r.Context(), k)
+	is, err := v.view(k)
 	if err != nil {
-		s.fail(w, r, err)
+		v.fail(err)
 		return
 	}
 	for _, o := range []order{orderUpgrade, orderDeletion} {
-		if o.name != r.URL.Query().Get("do") || !o.possible(v) {
+		if o.name != v.URL.Query().Get("do") || !o.possible(is) {
 			continue
 		}
-		if r.Method == http.MethodPost {
-			s.give(w, r, o, v, acting.person)
+		if v.Method == http.MethodPost {
+			v.give(o, is, acting.person)
 		} else {
-			s.show(w, r, http.StatusOK, v.asks(o))
+			v.show(http.StatusOK, is.asks(o))
 		}
 		return
 	}
-	s.show(w, r, http.StatusConflict, message("Nothing was done", "This cannot be done to the instance any more: it has "+
-		"changed meanwhile.", v.back()))
+	v.show(http.StatusConflict, message("Nothing was done", "This cannot be done to the instance any more: it has "+
+		"changed meanwhile.", is.back()))
 }
 
 // asks renders the page that asks for confirmation of an order.
@@ -132,25 +131,25 @@ const here = "longshore page"
 
 // give has the broker carry out a person's order, which counts as a request of the instance's platform.
 // The instance's page then shows the outcome, including the reason of a failure.
-func (s *Server) give(w http.ResponseWriter, r *http.Request, o order, v *view, person string) {
-	if s.Throttle.Take(v.Key.Platform) > 0 {
-		s.show(w, r, http.StatusTooManyRequests, message("Nothing was done", "The platform of this instance sends more "+
-			"requests than it may. Try again in a few seconds.", v.back()))
+func (v *visit) give(o order, is *view, person string) {
+	if v.Throttle.Take(is.Key.Platform) > 0 {
+		v.show(http.StatusTooManyRequests, message("Nothing was done", "The platform of this instance sends more "+
+			"requests than it may. Try again in a few seconds.", is.back()))
 		return
 	}
-	by := broker.Caller{Platform: v.Key.Platform, Received: v.now, AcceptsIncomplete: true,
+	by := broker.Caller{Platform: is.Key.Platform, Received: v.now, AcceptsIncomplete: true,
 		Asker: lifecycle.Asker{IdentityPlatform: here}}
 	if person != "" { // under the member name that Cloud Foundry uses (OID-02)
 		by.Identity, _ = json.Marshal(map[string]string{"user_id": person})
 	}
-	_, err := o.give(r.Context(), s.Broker, by, v)
+	_, err := o.give(v.Context(), v.Broker, by, is)
 	var refusal *lifecycle.Refusal
 	switch {
 	case err == nil, errors.As(err, &refusal) && refusal.Reason == lifecycle.OperationFailed:
-		http.Redirect(w, r, InstancePath(v.Key), http.StatusSeeOther)
+		v.lead(InstancePath(is.Key))
 	case refusal != nil && refusal.Reason != lifecycle.Internal:
-		s.show(w, r, http.StatusConflict, message("Nothing was done", refusal.Message, v.back()))
+		v.show(http.StatusConflict, message("Nothing was done", refusal.Message, is.back()))
 	default:
-		s.fail(w, r, err)
+		v.fail(err)
 	}
 }

@@ -69,7 +69,7 @@ type Options struct {
 // A Server is the http.Handler of the pages.
 type Server struct {
 	Options
-	handler http.Handler
+	http.Handler
 	located sync.Map // the last API location that each platform sent and the hosts listed then, by its id
 }
 
@@ -77,23 +77,28 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{Options: o}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+pathInstance, s.instance)
-	mux.HandleFunc("GET "+pathOrder, s.order)
-	mux.HandleFunc("POST "+pathOrder, s.order)
-	mux.HandleFunc("GET "+pathEnter, s.enter)
-	mux.HandleFunc("POST "+pathEnter, s.exchange)
-	mux.HandleFunc("POST "+pathLeave, func(w http.ResponseWriter, r *http.Request) { s.leave(w, r, ScopeOf(keyIn(r))) })
-	mux.HandleFunc("GET "+PathCallback, s.callback)
+	for pattern, serve := range map[string]func(*visit){
+		"GET " + pathInstance: (*visit).dashboard, "GET " + pathOrder: (*visit).order, "POST " + pathOrder: (*visit).order,
+		"GET " + pathEnter: (*visit).enter, "POST " + pathEnter: (*visit).exchange, "GET " + PathCallback: (*visit).callback,
+		"POST " + pathLeave:                func(v *visit) { v.leave(ScopeOf(v.key())) },
+		"POST " + PrefixConsole + "/leave": func(v *visit) { v.leave(Scope{Console: true}) },
+		"POST " + PrefixConsole + "/act":   ofConsole("act", (*visit).act),
+		"/": func(v *visit) {
+			v.show(http.StatusNotFound, message("There is no such page", "Open the dashboard of your service instance from "+
+				"your platform, or by the link that `longshore dashboard` prints."))
+		},
+	} {
+		mux.HandleFunc(pattern, s.visited(serve))
+	}
+	for path, show := range consolePages {
+		mux.HandleFunc("GET "+PrefixConsole+"/"+path, s.visited(ofConsole(path, show)))
+	}
+	mux.Handle("GET "+PrefixConsole, http.RedirectHandler(pathOverview, http.StatusSeeOther))
 	for _, prefix := range []string{Prefix, PrefixConsole} { // each page names them relative to itself
 		mux.HandleFunc("GET "+prefix+"/style.css", asset("text/css; charset=utf-8", style))
 		mux.HandleFunc("GET "+prefix+"/script.js", asset("text/javascript; charset=utf-8", script))
 	}
-	s.routeConsole(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.show(w, r, http.StatusNotFound, message("There is no such page", "Open the dashboard of your service instance from "+
-			"your platform, or by the link that `longshore dashboard` prints."))
-	})
-	s.handler = headers(s.sameOrigin().Handler(mux))
+	s.Handler = headers(s.sameOrigin().Handler(mux))
 	return s
 }
 
@@ -107,14 +112,33 @@ func (s *Server) sameOrigin() *http.CrossOriginProtection {
 	return protection
 }
 
-// ServeHTTP answers a request for a path below Prefix. A panic ends the request, not the process.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.fail(w, r, logs.Panicked(r.Context(), s.Log, p))
-		}
-	}()
-	s.handler.ServeHTTP(w, r)
+// A visit is one request of a browser.
+type visit struct {
+	*Server
+	*http.Request
+	w   http.ResponseWriter
+	now time.Time
+
+	// The rest is about pages of the console.
+	part   string
+	status int     // of the answer
+	acts   bool    // the session may act
+	busy   bool    // the page is about to change
+	unread []error // errors of reads that failed; the rest of the page is shown
+}
+
+// visited returns a handler whose requests are visits. A panic ends the request, not the process.
+func (s *Server) visited(serve func(*visit)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		v := &visit{Server: s, Request: r, w: w, now: s.Now(), status: http.StatusOK}
+		defer func() {
+			if p := recover(); p != nil {
+				v.fail(logs.Panicked(r.Context(), s.Log, p))
+			}
+		}()
+		serve(v)
+	}
 }
 
 // policy allows only content from this broker, and lets no page frame another.
@@ -148,10 +172,10 @@ func asset(kind string, content []byte) http.HandlerFunc {
 }
 
 // show answers with a page.
-func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, page g.Node) {
+func (v *visit) show(status int, page g.Node) {
 	var b bytes.Buffer
 	_ = page.Render(&b) // only a writer makes it fail, and a buffer takes everything
-	answer(w, r, status, "text/html; charset=utf-8", b.Bytes())
+	answer(v.w, v.Request, status, "text/html; charset=utf-8", b.Bytes())
 }
 
 // answer sends a content, or 304 if the browser has the same one.
@@ -169,15 +193,15 @@ func answer(w http.ResponseWriter, r *http.Request, status int, kind string, con
 }
 
 // fail answers a request whose records cannot be read. The cause goes to the log only.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	s.Log.ErrorContext(r.Context(), "a page cannot be shown", "error", err)
-	s.show(w, r, http.StatusServiceUnavailable, message("This page cannot be shown now",
+func (v *visit) fail(err error) {
+	v.Log.ErrorContext(v.Context(), "a page cannot be shown", "error", err)
+	v.show(http.StatusServiceUnavailable, message("This page cannot be shown now",
 		"The broker cannot read its records. Load the page again in a minute; if this lasts, tell the operator."))
 }
 
-// keyIn returns the key of the instance that a request names.
-func keyIn(r *http.Request) lifecycle.Key {
-	q := r.URL.Query()
+// key returns the key of the instance that the request names.
+func (v *visit) key() lifecycle.Key {
+	q := v.URL.Query()
 	return lifecycle.Key{Platform: q.Get("platform"), Instance: q.Get("id")}
 }
 
@@ -196,19 +220,19 @@ func cookieName(scope [sha256.Size]byte) string {
 }
 
 // sessionFor returns the request's session for the scope; nil if it has none.
-func (s *Server) sessionFor(r *http.Request, of Scope) (*session, error) {
+func (v *visit) sessionFor(of Scope) (*session, error) {
 	scope := of.sum()
-	cookie, err := r.Cookie(cookieName(scope))
+	cookie, err := v.Cookie(cookieName(scope))
 	if err != nil {
 		return nil, nil
 	}
-	has, err := sessionIn(r.Context(), s.Table, cookie.Value)
+	has, err := sessionIn(v.Context(), v.Table, cookie.Value)
 	switch {
 	case errors.Is(err, errToken):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case has.scope != scope || !s.Now().Before(has.until):
+	case has.scope != scope || !v.now.Before(has.until):
 		return nil, nil
 	}
 	return &has, nil
@@ -216,32 +240,35 @@ func (s *Server) sessionFor(r *http.Request, of Scope) (*session, error) {
 
 // roles reports whether the request's sessions may see a scope, and returns the session that may
 // act there; nil if there is none.
-func (s *Server) roles(r *http.Request, of Scope) (sees bool, acting *session, _ error) {
+func (v *visit) roles(of Scope) (sees bool, acting *session, _ error) {
 	of.Acts = false
-	reading, unread := s.sessionFor(r, of)
+	reading, unread := v.sessionFor(of)
 	of.Acts = true
-	acting, err := s.sessionFor(r, of)
+	acting, err := v.sessionFor(of)
 	return reading != nil || acting != nil, acting, errors.Join(unread, err)
 }
 
 // open begins a session for a scope, and redirects the browser to the scope's page.
-func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope, person string) {
+func (v *visit) open(of Scope, person string) {
 	scope := of.sum()
-	value, err := session{scope, s.Now().Add(SessionTime), person}.seal(r.Context(), s.Table)
+	value, err := session{scope, v.Now().Add(SessionTime), person}.seal(v.Context(), v.Table) // a login may have taken a while
 	if err != nil {
-		s.fail(w, r, err)
+		v.fail(err)
 		return
 	}
-	http.SetCookie(w, cookie(cookieName(scope), value, int(SessionTime/time.Second)))
-	http.Redirect(w, r, of.path(), http.StatusSeeOther)
+	v.keep(cookieName(scope), value, int(SessionTime/time.Second))
+	v.lead(of.path())
 }
+
+// lead sends the browser on to another address.
+func (v *visit) lead(to string) { http.Redirect(v.w, v.Request, to, http.StatusSeeOther) }
 
 // enter asks whether to use a link, so that a program that follows links by itself, such as a
 // chat's preview, does not use it up.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
-	s.show(w, r, http.StatusOK, message("Open the dashboard", "The link can be used once, within 15 minutes after it was made.",
+func (v *visit) enter() {
+	v.show(http.StatusOK, message("Open the dashboard", "The link can be used once, within 15 minutes after it was made.",
 		h.Form(h.Method("post"), h.Action("enter"), h.Data("enter", ""),
-			h.Input(h.Type("hidden"), h.Name("link"), h.Value(r.URL.Query().Get("link"))),
+			h.Input(h.Type("hidden"), h.Name("link"), h.Value(v.URL.Query().Get("link"))),
 			h.Button(h.Class("primary"), h.Type("submit"), g.Text("Open")))))
 }
 
@@ -250,38 +277,37 @@ const maxForm = 16 << 10
 
 // exchange opens a session for a link. It records the link as used in one conditional write: of two
 // requests with the same link, one gets a session.
-func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	link, err := linkIn(r.Context(), s.Table, r.PostFormValue("link"))
-	if err == nil && !s.Now().Before(link.Until) {
+func (v *visit) exchange() {
+	link, err := linkIn(v.Context(), v.Table, v.PostFormValue("link"))
+	if err == nil && !v.now.Before(link.Until) {
 		err = errToken
 	}
 	if err == nil {
-		err = s.Records.Commit(r.Context(), ledger.Put(ledger.UsedLink{ID: link.ID, Expires: link.Until}))
+		err = v.Records.Commit(v.Context(), ledger.Put(ledger.UsedLink{ID: link.ID, Expires: link.Until}))
 	}
 	switch {
 	case errors.Is(err, errToken), errors.Is(err, ledger.ErrConflict):
-		s.show(w, r, http.StatusForbidden, message("This link cannot be used", "It was used before, or its 15 minutes are over. "+
+		v.show(http.StatusForbidden, message("This link cannot be used", "It was used before, or its 15 minutes are over. "+
 			"Ask for another one: `longshore dashboard` prints it, or `longshore console`."))
 	case err != nil:
-		s.fail(w, r, err)
+		v.fail(err)
 	default:
-		s.open(w, r, link.Scope, "")
+		v.open(link.Scope, "")
 	}
 }
 
 // leave ends the sessions of a scope, including the session that acts.
-func (s *Server) leave(w http.ResponseWriter, r *http.Request, of Scope) {
+func (v *visit) leave(of Scope) {
 	for _, of.Acts = range []bool{false, true} {
-		http.SetCookie(w, cookie(cookieName(of.sum()), "", -1))
+		v.keep(cookieName(of.sum()), "", -1)
 	}
-	s.show(w, r, http.StatusOK, message("You are signed out",
+	v.show(http.StatusOK, message("You are signed out",
 		"Nobody can see these pages from this browser any more, until you open another link."))
 }
 
-// cookie makes a cookie that is Lax: a Strict one would not be sent when a platform's own page
-// links here.
-func cookie(name, value string, age int) *http.Cookie {
-	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true,
-		SameSite: http.SameSiteLaxMode}
+// keep has the browser keep a cookie for so many seconds; a negative age ends it. The cookie is Lax: a
+// Strict one would not be sent when a platform's own page links here.
+func (v *visit) keep(name, value string, age int) {
+	http.SetCookie(v.w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode})
 }

@@ -41,7 +41,7 @@ func signIn(instance string) g.Node {
 }
 
 // again renders a link to the page of a scope, which redirects to the scope's login.
-func (s *Server) again(of Scope) g.Node {
+func again(of Scope) g.Node {
 	return h.P(h.A(h.Class("primary"), h.Href(".."+of.path()), g.Text("Sign on")))
 }
 

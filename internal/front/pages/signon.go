@@ -55,58 +55,56 @@ var errNoLogin = errors.New("it has no login")
 
 // signOn redirects a browser to the login of a scope. It shows the other page instead if there is
 // no login, or if the request does not navigate to a page: the script then loads the page again.
-func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherwise g.Node) {
-	mode := r.Header.Get("Sec-Fetch-Mode")
-	on, _, err := s.loginOf(r.Context(), s.SignOn.Registry(), of)
-	if errors.Is(err, errNoLogin) || r.Method != http.MethodGet || mode != "" && mode != "navigate" {
-		s.show(w, r, http.StatusUnauthorized, otherwise)
+func (v *visit) signOn(of Scope, otherwise g.Node) {
+	mode := v.Header.Get("Sec-Fetch-Mode")
+	on, _, err := v.loginOf(v.SignOn.Registry(), of)
+	if errors.Is(err, errNoLogin) || v.Method != http.MethodGet || mode != "" && mode != "navigate" {
+		v.show(http.StatusUnauthorized, otherwise)
 		return
 	}
 	if err != nil {
-		s.failLogin(w, r, of, err)
+		v.failLogin(of, err)
 		return
 	}
-	a := attempt{signon.NewAttempt(), of, s.Now().Add(attemptTime)}
+	a := attempt{signon.NewAttempt(), of, v.Now().Add(attemptTime)} // to find the login may have taken a while
 	plain, err := json.Marshal(a)
 	sealed := ""
 	if err == nil {
-		sealed, err = seal(r.Context(), s.Table, vault.Attempt, plain)
+		sealed, err = seal(v.Context(), v.Table, vault.Attempt, plain)
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		v.fail(err)
 		return
 	}
-	http.SetCookie(w, cookie(attemptCookie(a.State), sealed, int(attemptTime/time.Second)))
-	http.Redirect(w, r, on.Begin(a.Attempt), http.StatusSeeOther)
+	v.keep(attemptCookie(a.State), sealed, int(attemptTime/time.Second))
+	v.lead(on.Begin(a.Attempt))
 }
 
 // loginOf returns the login of a scope in a registry: that of the instance's platform, or the operator's. The same
 // registry must judge who comes from the login, since an operator may change the logins meanwhile.
-func (s *Server) loginOf(ctx context.Context, in platforms.Registry, of Scope) (
-	on *signon.Login, record lifecycle.Record, err error,
-) {
+func (v *visit) loginOf(in platforms.Registry, of Scope) (on *signon.Login, record lifecycle.Record, err error) {
 	platform := in.SignOnOf(of.Platform)
 	if in.OIDC == nil && (of.Console || platform == nil) { // anybody may ask: no record is read for that
 		return nil, record, errNoLogin
 	}
-	back := s.SignOn.Callback(ctx)
+	back := v.SignOn.Callback(v.Context())
 	if back == "" {
 		return nil, record, errNoLogin
 	}
 	if !of.Console {
 		key := lifecycle.Key{Platform: of.Platform, Instance: of.Instance}
-		if record, err = s.Records.Record(ctx, key, s.Now()); err != nil {
+		if record, err = v.Records.Record(v.Context(), key, v.now); err != nil {
 			return nil, record, err
 		}
 	}
 	switch {
 	case of.Console || platform == nil:
-		on, err = s.SignOn.Finder.OIDC(ctx, in.OIDC, back)
+		on, err = v.SignOn.Finder.OIDC(v.Context(), in.OIDC, back)
 		return on, record, err
 	case record.State == lifecycle.Absent:
 		return nil, record, errNoLogin
 	}
-	api, err := s.Records.PlatformAPI(ctx, of.Platform)
+	api, err := v.Records.PlatformAPI(v.Context(), of.Platform)
 	if err != nil {
 		return nil, record, err
 	}
@@ -114,47 +112,47 @@ func (s *Server) loginOf(ctx context.Context, in platforms.Registry, of Scope) (
 		return nil, record, fmt.Errorf("%w: platform %q has sent no X-Api-Info-Location of a listed host", signon.ErrDown,
 			of.Platform)
 	}
-	on, err = s.SignOn.Finder.CloudFoundry(ctx, platform, api.Origin, record.Attributes.ServiceID, back)
+	on, err = v.SignOn.Finder.CloudFoundry(v.Context(), platform, api.Origin, record.Attributes.ServiceID, back)
 	return on, record, err
 }
 
 // callback answers the request with which a login sends a browser back. It records the state as
 // used before it exchanges the code: of two requests with the same state, one continues.
-func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	a, err := s.attempted(r, q.Get("state"))
+func (v *visit) callback() {
+	a, err := v.attempted()
 	if err == nil {
-		http.SetCookie(w, cookie(attemptCookie(a.State), "", -1))
-		err = s.Records.Commit(r.Context(), ledger.Put(ledger.UsedLink{ID: a.State, Expires: a.Until}))
+		v.keep(attemptCookie(a.State), "", -1)
+		err = v.Records.Commit(v.Context(), ledger.Put(ledger.UsedLink{ID: a.State, Expires: a.Until}))
 	}
 	switch {
 	case errors.Is(err, errToken), errors.Is(err, ledger.ErrConflict):
-		s.show(w, r, http.StatusForbidden, message("This sign-on cannot be used", "It was used before, has taken longer than "+
+		v.show(http.StatusForbidden, message("This sign-on cannot be used", "It was used before, has taken longer than "+
 			"10 minutes, or was begun in another browser. Open the page again; allow its cookies."))
 		return
 	case err != nil:
-		s.fail(w, r, err)
+		v.fail(err)
 		return
 	}
-	granted, person, err := s.granted(r.Context(), a, q.Get("error"), q.Get("code"))
+	granted, person, err := v.granted(a)
 	if err != nil {
-		s.failLogin(w, r, a.Scope, err)
+		v.failLogin(a.Scope, err)
 		return
 	}
-	s.open(w, r, granted, person)
+	v.open(granted, person)
 }
 
 // attempted returns the attempt that a browser comes back from.
-func (s *Server) attempted(r *http.Request, state string) (a attempt, _ error) {
-	kept, err := r.Cookie(attemptCookie(state))
+func (v *visit) attempted() (a attempt, _ error) {
+	state := v.URL.Query().Get("state")
+	kept, err := v.Cookie(attemptCookie(state))
 	if err != nil {
 		return a, errToken
 	}
-	plain, err := open(r.Context(), s.Table, vault.Attempt, kept.Value)
+	plain, err := open(v.Context(), v.Table, vault.Attempt, kept.Value)
 	if err != nil {
 		return a, err
 	}
-	if err := json.Unmarshal(plain, &a); err != nil || a.State != state || !s.Now().Before(a.Until) {
+	if err := json.Unmarshal(plain, &a); err != nil || a.State != state || !v.now.Before(a.Until) {
 		return a, errToken
 	}
 	return a, nil
@@ -162,16 +160,17 @@ func (s *Server) attempted(r *http.Request, state string) (a attempt, _ error) {
 
 // granted returns the scope that the person who comes back from a login may have, and the id of
 // that person.
-func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (_ Scope, who string, _ error) {
-	if refusal != "" || code == "" {
+func (v *visit) granted(a attempt) (_ Scope, who string, _ error) {
+	q := v.URL.Query()
+	if q.Get("error") != "" || q.Get("code") == "" {
 		return a.Scope, "", fmt.Errorf("%w: it sends the browser back without a code", signon.ErrRefused)
 	}
-	registry := s.SignOn.Registry()
-	on, record, err := s.loginOf(ctx, registry, a.Scope)
+	registry := v.SignOn.Registry()
+	on, record, err := v.loginOf(registry, a.Scope)
 	if err != nil {
 		return a.Scope, "", err
 	}
-	person, err := on.Finish(ctx, a.Attempt, code)
+	person, err := on.Finish(v.Context(), a.Attempt, q.Get("code"))
 	if err != nil {
 		return a.Scope, "", err
 	}
@@ -180,12 +179,12 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	case a.Scope.Console:
 		may, a.Scope.Acts = registry.OIDC.Console(person.Claims)
 	case registry.SignOnOf(a.Scope.Platform) != nil:
-		may, a.Scope.Acts, err = on.Permissions(ctx, person, a.Scope.Instance)
+		may, a.Scope.Acts, err = on.Permissions(v.Context(), person, a.Scope.Instance)
 	default:
 		// Neither can be given to another organization, as names can. A platform on Kubernetes sends both: the API
 		// requires the GUID.
 		may, a.Scope.Acts = registry.OIDC.Instances(person.Claims, registry.NameOf(a.Scope.Platform),
-			record.Attributes.OrganizationGUID, s.namesOf(ctx, record).Namespace)
+			record.Attributes.OrganizationGUID, v.namesOf(record).Namespace)
 	}
 	if err == nil && !may {
 		err = errNotAllowed
@@ -198,24 +197,24 @@ var errNotAllowed = errors.New("not allowed")
 
 // failLogin shows why a sign-on failed, and how to try again: it never redirects to the login by
 // itself.
-func (s *Server) failLogin(w http.ResponseWriter, r *http.Request, of Scope, err error) {
+func (v *visit) failLogin(of Scope, err error) {
 	switch {
 	case errors.Is(err, errNotAllowed):
-		s.show(w, r, http.StatusForbidden, message("You may not see this page",
+		v.show(http.StatusForbidden, message("You may not see this page",
 			"Your login is known, but has no permission for it. On Cloud Foundry, members of "+
 				"the instance's space have it; elsewhere, ask the operator of the broker."))
 	case errors.Is(err, errNoLogin):
-		s.show(w, r, http.StatusForbidden, message("This sign-on cannot be used", "Its login was switched off meanwhile. "+
+		v.show(http.StatusForbidden, message("This sign-on cannot be used", "Its login was switched off meanwhile. "+
 			"Ask the operator of the broker for a link."))
 	case errors.Is(err, signon.ErrRefused):
-		s.Log.WarnContext(r.Context(), "a sign-on failed", "error", err)
-		s.show(w, r, http.StatusForbidden, message("You are not signed on", "The login did not let you in.", s.again(of)))
+		v.Log.WarnContext(v.Context(), "a sign-on failed", "error", err)
+		v.show(http.StatusForbidden, message("You are not signed on", "The login did not let you in.", again(of)))
 	case errors.Is(err, signon.ErrDown):
-		s.Log.ErrorContext(r.Context(), "nobody can sign on", "error", err)
-		s.show(w, r, http.StatusServiceUnavailable, message("Nobody can sign on now",
-			"The platform's login does not answer. Try again in a minute; if this lasts, tell the operator.", s.again(of)))
+		v.Log.ErrorContext(v.Context(), "nobody can sign on", "error", err)
+		v.show(http.StatusServiceUnavailable, message("Nobody can sign on now",
+			"The platform's login does not answer. Try again in a minute; if this lasts, tell the operator.", again(of)))
 	default:
-		s.fail(w, r, err)
+		v.fail(err)
 	}
 }
 

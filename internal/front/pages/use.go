@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -25,19 +24,19 @@ const (
 // refresh has newer facts asked for, and does not wait for them. Asking is claimed by a conditional
 // write: across all processes, an instance is asked at most once a minute. A failure does not
 // affect the page, which shows the last facts.
-func (s *Server) refresh(ctx context.Context, v *view) {
-	if v.State != lifecycle.Ready || v.now.Sub(v.facts.Asked) < factsAge {
+func (v *visit) refresh(is *view) {
+	if is.State != lifecycle.Ready || v.now.Sub(is.facts.Asked) < factsAge {
 		return
 	}
-	v.facts.Asked = v.now
-	err := s.Records.Commit(ctx, ledger.Put(v.facts))
+	is.facts.Asked = v.now
+	err := v.Records.Commit(v.Context(), ledger.Put(is.facts))
 	if err == nil {
-		err = s.Inquire(ctx, workflow.Inquiry{
-			Key: v.Key, Incarnation: v.Incarnation, Asked: v.now, Version: v.facts.Version + 1,
+		err = v.Inquire(v.Context(), workflow.Inquiry{
+			Key: is.Key, Incarnation: is.Incarnation, Asked: v.now, Version: is.facts.Version + 1,
 		})
 	}
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
-		s.Log.WarnContext(ctx, "newer facts of an instance cannot be asked for", "error", err)
+		v.Log.WarnContext(v.Context(), "newer facts of an instance cannot be asked for", "error", err)
 	}
 }
 
