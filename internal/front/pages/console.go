@@ -3,7 +3,6 @@ package pages
 import (
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -217,10 +216,8 @@ func listed[T any](v *visit, read func(cursor string) ([]T, string, error), take
 	return g.Group{g.If(len(rows) == 0, hint(none)), g.If(len(rows) > 0, table(heads, rows, cells)), v.more(next)}
 }
 
-// to returns the path of an instance's page in the console.
-func to(k lifecycle.Key) string {
-	return "instance?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}}.Encode()
-}
+// to returns the path of an instance's page, relative to another page of the console or of instances.
+func to(k lifecycle.Key) string { return "instance?" + query(k) }
 
 // longestWord is the most that a list shows of a text, in characters.
 const longestWord = 60

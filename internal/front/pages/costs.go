@@ -10,6 +10,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
@@ -49,9 +50,9 @@ func (p prices) String() string {
 		units[c.unit] = append(units[c.unit], fmt.Sprintf("%s %.2f", strings.ToUpper(c.code), amount))
 	}
 	var all []string
-	for _, unit := range slices.Sorted(maps.Keys(units)) {
-		slices.Sort(units[unit])
-		all = append(all, strings.TrimSpace(strings.Join(units[unit], " or ")+" "+unit))
+	for unit, amounts := range sorted.Map(units) {
+		slices.Sort(amounts)
+		all = append(all, strings.TrimSpace(strings.Join(amounts, " or ")+" "+unit))
 	}
 	return strings.Join(all, ", ")
 }

@@ -347,9 +347,8 @@ func (v *view) planOf(e lifecycle.Entry) string {
 }
 
 func (v *view) foot() g.Node {
-	action := "leave?" + InstancePath(v.Key)[len(pathInstance)+1:]
 	return h.Footer(
 		h.P(g.Text("Times are relative; point at one for the exact time. "),
 			h.Span(h.Class("nowrap"), g.Text("Shown "+v.now.UTC().Format("15:04 UTC")+"."))),
-		h.Form(h.Method("post"), h.Action(action), h.Button(h.Type("submit"), g.Text("Sign out"))))
+		h.Form(h.Method("post"), h.Action("leave?"+query(v.Key)), h.Button(h.Type("submit"), g.Text("Sign out"))))
 }

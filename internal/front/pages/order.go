@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -57,9 +56,7 @@ var (
 )
 
 // orderPath returns the path of the page that asks for confirmation of an order.
-func orderPath(o order, k lifecycle.Key) string {
-	return "order?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}, "do": {o.name}}.Encode()
-}
+func orderPath(o order, k lifecycle.Key) string { return "order?do=" + o.name + "&" + query(k) }
 
 // orderLink renders a link to the page that asks for confirmation; nothing for a session that may
 // not act.
@@ -123,7 +120,7 @@ func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
 
 // back renders a link to the page of the instance.
 func (v *view) back() g.Node {
-	return link(InstancePath(v.Key)[len(Prefix)+1:], "Back to the instance")
+	return link(to(v.Key), "Back to the instance")
 }
 
 // here is the place that the history shows for an order given on a page.

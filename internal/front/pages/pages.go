@@ -206,8 +206,11 @@ func (v *visit) key() lifecycle.Key {
 }
 
 // InstancePath returns the path of an instance's page, with its query.
-func InstancePath(k lifecycle.Key) string {
-	return pathInstance + "?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}}.Encode()
+func InstancePath(k lifecycle.Key) string { return pathInstance + "?" + query(k) }
+
+// query returns the query of a page about an instance; see visit.key.
+func query(k lifecycle.Key) string {
+	return url.Values{"platform": {k.Platform}, "id": {k.Instance}}.Encode()
 }
 
 // EnterPath returns the path of the page that exchanges a sealed link for a session.

@@ -83,7 +83,7 @@ func (v *visit) signOn(of Scope, otherwise g.Node) {
 // loginOf returns the login of a scope in a registry: that of the instance's platform, or the operator's. The same
 // registry must judge who comes from the login, since an operator may change the logins meanwhile.
 func (v *visit) loginOf(in platforms.Registry, of Scope) (on *signon.Login, record lifecycle.Record, err error) {
-	platform := in.SignOnOf(of.Platform)
+	platform := in.Having(of.Platform).SignOn
 	if in.OIDC == nil && (of.Console || platform == nil) { // anybody may ask: no record is read for that
 		return nil, record, errNoLogin
 	}
@@ -174,16 +174,16 @@ func (v *visit) granted(a attempt) (_ Scope, who string, _ error) {
 	if err != nil {
 		return a.Scope, "", err
 	}
-	may := false
+	may, platform := false, registry.Having(a.Scope.Platform)
 	switch {
 	case a.Scope.Console:
 		may, a.Scope.Acts = registry.OIDC.Console(person.Claims)
-	case registry.SignOnOf(a.Scope.Platform) != nil:
+	case platform.SignOn != nil:
 		may, a.Scope.Acts, err = on.Permissions(v.Context(), person, a.Scope.Instance)
 	default:
 		// Neither can be given to another organization, as names can. A platform on Kubernetes sends both: the API
 		// requires the GUID.
-		may, a.Scope.Acts = registry.OIDC.Instances(person.Claims, registry.NameOf(a.Scope.Platform),
+		may, a.Scope.Acts = registry.OIDC.Instances(person.Claims, platform.Name,
 			record.Attributes.OrganizationGUID, v.namesOf(record).Namespace)
 	}
 	if err == nil && !may {

@@ -1,6 +1,7 @@
 package platforms
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -119,7 +120,7 @@ func (o *OIDC) Console(claims map[string]any) (reads, acts bool) {
 // not widen a rule.
 func DecodeOIDC(raw []byte) (*OIDC, error) {
 	var o OIDC
-	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
 		// The cause may quote a secret.
@@ -157,11 +158,6 @@ func Origin(address string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
-// SignOnOf returns the sign-on of a platform; nil for none.
-func (r Registry) SignOnOf(id string) *SignOn {
-	return r.having(func(p Platform) bool { return p.ID == id }).SignOn.usable()
-}
-
 // usable returns nil if the secret was lost with the vault's key.
 func (s *SignOn) usable() *SignOn {
 	if s == nil || s.Secret == "" {
@@ -170,9 +166,12 @@ func (s *SignOn) usable() *SignOn {
 	return s
 }
 
-// NameOf returns the name of a platform that has access; empty for none.
-func (r Registry) NameOf(id string) string {
-	return r.having(func(p Platform) bool { return p.ID == id }).Name
+// Having returns the platform with the id, if it has access, with a sign-on that is usable or nil; an
+// empty one for none.
+func (r Registry) Having(id string) Platform {
+	p := r.having(func(p Platform) bool { return p.ID == id })
+	p.SignOn = p.SignOn.usable()
+	return p
 }
 
 // WithSignOn switches a platform's sign-on on, or off if s is nil. A sign-on that makes its own
