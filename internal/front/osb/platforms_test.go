@@ -10,7 +10,6 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/osb"
-	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -32,14 +31,6 @@ func severalPlatforms(t *testing.T, b osb.Broker) *osb.Server {
 		}
 	}
 	return s
-}
-
-// several are platforms, by their user names.
-type several map[string]platforms.Identity
-
-func (s several) Authenticate(user, password string) (platforms.Identity, bool) {
-	id, ok := s[user]
-	return id, ok && password == "p:w"
 }
 
 func as(t *testing.T, s *osb.Server, user, method, target, body string) *httptest.ResponseRecorder {

@@ -130,10 +130,14 @@ func TestEachPlatformIsItself(t *testing.T) {
 	if id, ok := k.Authenticate("cf-eu", "second"); !ok || id.ID != "p-1" || id.Path != "/cf-eu" || len(id.Offerings) != 1 {
 		t.Errorf("the other platform is %+v, %v", id, ok)
 	}
-	for _, mixed := range []platforms.Credential{login("broker", "second"), login("cf-eu", "first")} {
-		if id, ok := k.Authenticate(mixed.Username, mixed.Password); ok {
-			t.Errorf("one's name and the other's password are %+v", id)
+	for _, c := range [][2]string{{"broker", "second"}, {"cf-eu", "first"}, // one's name and the other's password
+		{"broker", "x"}, {"x", "first"}, {"", "first"}, {"broker", ""}, {"", ""}, {"broker", "firs"}} {
+		if id, ok := k.Authenticate(c[0], c[1]); ok || id.ID != "" {
+			t.Errorf("%q is let in as %+v", c, id)
 		}
+	}
+	if id, ok := kept(t, one(login("u", "p:w"))).Authenticate("u", "p:w"); !ok || id.ID != platforms.Default {
+		t.Errorf("with a colon in its password, the right one is %+v, %v", id, ok)
 	}
 }
 
