@@ -102,11 +102,9 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	d.lacks(w, "canary")
 	to.err = lifecycle.Refuse(lifecycle.OperationFailed, "It has no room.")
 	d.sees(d.order("POST", "upgrade"), http.StatusSeeOther) // it fails at once
-}
 
-// Orders count with the requests of the instance's platform: one that is repeated without end takes nothing from other platforms.
-func TestOrdersCountAsRequests(t *testing.T) {
-	d, to := orderly(t)
+	// Orders count with the requests of the instance's platform: one that is repeated without end takes nothing from others.
+	to.err, to.updates = nil, nil
 	d.server.Throttle = rates.New(1, func() time.Time { return d.now })
 	for range 2 {
 		d.sees(d.order("POST", "upgrade"), http.StatusSeeOther)

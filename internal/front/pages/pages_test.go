@@ -128,9 +128,7 @@ func (d *desk) ask(method, path string, form url.Values, change ...func(*http.Re
 	return w
 }
 
-// link seals a link to an instance.
-func (d *desk) link(k lifecycle.Key, id string) string { return d.linkTo(pages.ScopeOf(k), id) }
-
+// linkTo seals a link.
 func (d *desk) linkTo(of pages.Scope, id string) string {
 	d.Helper()
 	return expect.Get(pages.Link{Scope: of, ID: id, Until: d.now.Add(pages.LinkTime)}.Seal(d.Context(), d.data))(d)
@@ -189,7 +187,7 @@ func TestALinkOpensAPageOnce(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())
 	d.sees(d.page(own), http.StatusUnauthorized, "longshore dashboard orders-db")
-	link := d.link(own, "one")
+	link := d.linkTo(pages.ScopeOf(own), "one")
 	d.sees(d.ask("GET", pages.EnterPath(link), nil), http.StatusOK, `name="link" value="`+link+`"`)
 	d.sees(d.page(own), http.StatusUnauthorized) // looking at the link does not use it
 	d.leads(d.exchange(link), pages.InstancePath(own))
@@ -197,7 +195,7 @@ func TestALinkOpensAPageOnce(t *testing.T) {
 	d.cookies = map[string]*http.Cookie{}
 	d.sees(d.exchange(link), http.StatusForbidden, "cannot be used")
 	d.sees(d.page(own), http.StatusUnauthorized)
-	late := d.link(own, "late")
+	late := d.linkTo(pages.ScopeOf(own), "late")
 	d.now = d.now.Add(pages.LinkTime)
 	d.sees(d.exchange(late), http.StatusForbidden)
 	for _, wrong := range []string{"", "x", link[:len(link)-2] + "AA", strings.Repeat("A", 20_000)} {
@@ -211,7 +209,7 @@ func TestALinkOpensAPageOnce(t *testing.T) {
 func TestTheDataKeyIsShared(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())
-	link := d.link(own, "one")
+	link := d.linkTo(pages.ScopeOf(own), "one")
 	d.server.Table = datakey.New(d.records, d.vault)
 	expect.Same(t, "a link of another process is answered", http.StatusSeeOther, d.exchange(link).Code)
 	d.data = datakey.New(d.records, expect.Get(vault.NewLocal(bytes.Repeat([]byte("z"), 32)))(t))
@@ -261,7 +259,8 @@ func TestASessionIsForOneInstance(t *testing.T) {
 func TestAnotherSite(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())
-	d.sees(d.ask("POST", "/dashboard/enter", url.Values{"link": {d.link(own, "one")}}, foreign), http.StatusForbidden)
+	form := url.Values{"link": {d.linkTo(pages.ScopeOf(own), "one")}}
+	d.sees(d.ask("POST", "/dashboard/enter", form, foreign), http.StatusForbidden)
 	expect.Same(t, "cookies of a form of another site", 0, len(d.cookies))
 	d.signIn(own)
 	for _, path := range []string{pages.InstancePath(own), "/dashboard/enter?link=x", "/dashboard/none", "/dashboard/style.css"} {
@@ -285,7 +284,7 @@ func TestTheOriginOfAForm(t *testing.T) {
 		"https://public.example": http.StatusSeeOther, "https://broker.example": http.StatusSeeOther,
 		"https://evil.example": http.StatusForbidden, "http://public.example": http.StatusForbidden,
 	} {
-		w := d.ask("POST", "/dashboard/enter", url.Values{"link": {d.link(own, origin)}},
+		w := d.ask("POST", "/dashboard/enter", url.Values{"link": {d.linkTo(pages.ScopeOf(own), origin)}},
 			func(r *http.Request) { r.Header.Set("Origin", origin) })
 		expect.Same(t, "a form of "+origin+" is answered", want, w.Code)
 	}
@@ -294,10 +293,8 @@ func TestTheOriginOfAForm(t *testing.T) {
 // A request that has no session, where there is no login, makes the broker read no record.
 func TestNoRecordIsReadWithoutALogin(t *testing.T) {
 	d := newDesk(t)
-	o := d.server.Options
-	o.SignOn = &pages.SignOn{Callback: func(context.Context) string { return "https://broker.example/dashboard/callback" },
-		Registry: func() platforms.Registry { return platforms.Registry{} }}
-	d.server = pages.New(o)
+	d.server.SignOn = &pages.SignOn{Registry: pagestest.LinksAlone.Registry,
+		Callback: func(context.Context) string { return "https://broker.example/dashboard/callback" }}
 	for _, path := range []string{pages.InstancePath(own), "/console/overview"} {
 		d.sees(d.ask("GET", path, nil, stopped), http.StatusUnauthorized, "Sign in")
 	}
@@ -523,7 +520,7 @@ func TestMarkupIsText(t *testing.T) {
 func TestAFaultIsToldWithoutItsCause(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())
-	link := d.link(own, "one")
+	link := d.linkTo(pages.ScopeOf(own), "one")
 	d.exchange(link)
 	w := d.ask("GET", pages.InstancePath(own), nil, stopped)
 	d.sees(w, http.StatusServiceUnavailable, "Load the page again in a minute")
