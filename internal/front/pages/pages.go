@@ -278,25 +278,31 @@ func (v *visit) enter() {
 // maxForm bounds a form, in bytes.
 const maxForm = 16 << 10
 
-// exchange opens a session for a link. It records the link as used in one conditional write: of two
-// requests with the same link, one gets a session.
+// exchange opens a session for a link.
 func (v *visit) exchange() {
 	link, err := linkIn(v.Context(), v.Table, v.PostFormValue("link"))
-	if err == nil && !v.now.Before(link.Until) {
+	if v.uses(link.ID, link.Until, err, "This link cannot be used", "It was used before, or its 15 minutes are over. "+
+		"Ask for another one: `longshore dashboard` prints it, or `longshore console`.") {
+		v.open(link.Scope, "")
+	}
+}
+
+// uses records what can be used once as used, in one conditional write: of two requests with the same
+// link, one goes on. Any other is answered, also one whose link could not be opened, as err says.
+func (v *visit) uses(id string, until time.Time, err error, title, why string) bool {
+	if err == nil && !v.now.Before(until) {
 		err = errToken
 	}
 	if err == nil {
-		err = v.Records.Commit(v.Context(), ledger.Put(ledger.UsedLink{ID: link.ID, Expires: link.Until}))
+		err = v.Records.Commit(v.Context(), ledger.Put(ledger.UsedLink{ID: id, Expires: until}))
 	}
 	switch {
 	case errors.Is(err, errToken), errors.Is(err, ledger.ErrConflict):
-		v.show(http.StatusForbidden, message("This link cannot be used", "It was used before, or its 15 minutes are over. "+
-			"Ask for another one: `longshore dashboard` prints it, or `longshore console`."))
+		v.show(http.StatusForbidden, message(title, why))
 	case err != nil:
 		v.fail(err)
-	default:
-		v.open(link.Scope, "")
 	}
+	return err == nil
 }
 
 // leave ends the sessions of a scope, including the session that acts.

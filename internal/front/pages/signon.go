@@ -122,15 +122,9 @@ func (v *visit) callback() {
 	a, err := v.attempted()
 	if err == nil {
 		v.keep(attemptCookie(a.State), "", -1)
-		err = v.Records.Commit(v.Context(), ledger.Put(ledger.UsedLink{ID: a.State, Expires: a.Until}))
 	}
-	switch {
-	case errors.Is(err, errToken), errors.Is(err, ledger.ErrConflict):
-		v.show(http.StatusForbidden, message("This sign-on cannot be used", "It was used before, has taken longer than "+
-			"10 minutes, or was begun in another browser. Open the page again; allow its cookies."))
-		return
-	case err != nil:
-		v.fail(err)
+	if !v.uses(a.State, a.Until, err, "This sign-on cannot be used", "It was used before, has taken longer than "+
+		"10 minutes, or was begun in another browser. Open the page again; allow its cookies.") {
 		return
 	}
 	granted, person, err := v.granted(a)
@@ -152,7 +146,7 @@ func (v *visit) attempted() (a attempt, _ error) {
 	if err != nil {
 		return a, err
 	}
-	if err := json.Unmarshal(plain, &a); err != nil || a.State != state || !v.now.Before(a.Until) {
+	if err := json.Unmarshal(plain, &a); err != nil || a.State != state {
 		return a, errToken
 	}
 	return a, nil
