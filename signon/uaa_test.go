@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	_ "embed"
 	"encoding/json"
 	"encoding/pem"
 	"flag"
@@ -64,44 +65,10 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-const configuration = `
-spring_profiles: hsqldb,default
-encryption:
-  active_key_label: one
-  encryption_keys: [{label: one, passphrase: passphrase-of-the-uaa}]
-issuer: {uri: "{{.URL}}"}
-uaa: {url: "{{.URL}}"}
-login:
-  url: "{{.URL}}"
-  serviceProviderKey: |
-{{.Key}}
-  serviceProviderKeyPassword: ""
-  serviceProviderCertificate: |
-{{.Certificate}}
-jwt:
-  token:
-    policy:
-      activeKeyId: one
-      keys:
-        one:
-          signingKey: |
-{{.Key}}
-scim:
-  users:
-  - ada|password-of-ada|ada@example.com|Ada|L|cloud_controller_service_permissions.read
-oauth:
-  clients:
-    cc-service-dashboards:
-      secret: makes-clients
-      authorized-grant-types: client_credentials
-      authorities: clients.read,clients.write,clients.admin
-      scope: uaa.none
-    cloud_controller:
-      secret: checks-tokens
-      authorized-grant-types: client_credentials
-      authorities: uaa.resource
-      scope: uaa.none
-`
+// configuration is that of the UAA.
+//
+//go:embed testdata/uaa.yml
+var configuration string
 
 func must[V any](v V, err error) V {
 	if err != nil {
