@@ -108,11 +108,12 @@ func (s *Stage) Enter(scene string) string {
 func (s *Stage) enter(of pages.Scope) string {
 	s.t.Helper()
 	s.ids++
-	link, err := pages.Link{Scope: of, ID: fmt.Sprint("link-", s.ids), Until: Epoch.Add(pages.LinkTime)}.Seal(s.t.Context(), s.data)
+	link := pages.Link{Scope: of, ID: fmt.Sprint("link-", s.ids), Until: Epoch.Add(pages.LinkTime)}
+	sealed, err := link.Seal(s.t.Context(), s.data)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return pages.EnterPath(link)
+	return pages.EnterPath(sealed)
 }
 
 func (s *Stage) put(changes ...ledger.Change) {
