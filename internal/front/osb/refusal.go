@@ -90,13 +90,12 @@ func (s *Server) refusal(ctx context.Context, err error, c *call) response {
 	if refused.Reason == lifecycle.ConcurrencyError {
 		headers = []header{{"Retry-After", seconds(concurrencyPause)}} // CONC-04
 	}
-	v, err := apiVersion(c.Header)
-	if refused.Reason == lifecycle.AsyncRequired && c.at.name == "binding" && err == nil && v < asynchronousBindings {
+	if refused.Reason == lifecycle.AsyncRequired && c.at.name == "binding" && c.version < asynchronousBindings {
 		// The client may well permit asynchronous answers: it is its API version that is too old.
 		body.Description += fmt.Sprintf(" Bindings are made and removed asynchronously from version 2.%d of the API on.",
 			asynchronousBindings)
 	}
-	if err == nil && v >= failureDetails {
+	if c.version >= failureDetails {
 		body.InstanceUsable, body.UpdateRepeatable = refused.InstanceUsable, refused.UpdateRepeatable
 	}
 	return response{status: answer.status, header: headers, body: body}

@@ -50,16 +50,17 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 	if c.query, err = url.ParseQuery(c.URL.RawQuery); err != nil {
 		return malformed("The query of the URL is malformed.")
 	}
-	if c.Method != http.MethodGet { // a GET does not record who asked
-		// An identity may be larger than a record holds. A deletion must get through whatever an audit
-		// header holds (OID-03): its identity is left out instead.
-		if c.Method != http.MethodDelete && len(c.Header.Get(keptIdentity)) > limits.Identity {
-			return malformed("The header %s is larger than %d bytes.", headerIdentity, limits.Identity)
-		}
-		var readable bool
-		if c.Asker, c.Identity, readable = asker(c.Request); !readable {
-			s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", c.at.name)
-		}
+	if c.Method == http.MethodGet { // it changes nothing, so that who asked is not recorded
+		return nil
+	}
+	// An identity may be larger than a record holds. A deletion must get through whatever an audit
+	// header holds (OID-03): its identity is left out instead.
+	if c.Method != http.MethodDelete && len(c.Header.Get(keptIdentity)) > limits.Identity {
+		return malformed("The header %s is larger than %d bytes.", headerIdentity, limits.Identity)
+	}
+	var readable bool
+	if c.Asker, c.Identity, readable = asker(c.Request); !readable {
+		s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", c.at.name)
 	}
 	if c.Method == http.MethodPut || c.Method == http.MethodPatch {
 		if c.body, err = readObject(w, c.Request); err != nil {
@@ -77,9 +78,6 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 // the body only where the query is silent (INP-09, INP-10).
 func (c *call) acceptsIncomplete() (bool, error) {
 	const name = "accepts_incomplete"
-	if c.Method == http.MethodGet {
-		return false, nil
-	}
 	switch values := c.query[name]; {
 	case len(values) == 1 && values[0] == "true":
 		return true, nil

@@ -161,7 +161,6 @@ func (v *visit) ask() g.Node {
 	if page != nil {
 		return page
 	}
-	hidden := func(name, value string) g.Node { return h.Input(h.Type("hidden"), h.Name(name), h.Value(value)) }
 	return v.page(a.title, false,
 		facts(fact{"Instance", v.named(r)}, fact{"Thing", text(nameOf(r))}, fact{"Binding", text(r.Key.Binding)},
 			fact{"Plan", text(v.planOf(r))}, fact{"Operation", v.doing(r)}, fact{"Begun", ago(r.Operation.Started, v.now)},

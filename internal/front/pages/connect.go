@@ -8,26 +8,19 @@ import (
 // A Sample shows how a program connects. It takes credentials from the environment: no page holds any.
 type Sample struct{ Name, Code string }
 
-// showsCredentials returns the platform's command that shows the credentials of a binding; empty if
-// that command is not known.
-func (v *view) showsCredentials() string {
-	switch name := quoted(v.title()); v.names.Platform {
-	case "cloudfoundry":
-		return "cf create-service-key " + name + " my-key\ncf service-key " + name + " my-key"
-	case "kubernetes":
-		return "kubectl get secret NAME_OF_THE_BINDING -o yaml"
-	default:
-		return ""
-	}
-}
-
 // connect renders the section on how to use an instance.
 func (v *view) connect() g.Node {
 	if v.State != "ready" && v.State != "updating" {
 		return nil
 	}
 	where := "Bind your application: its platform gives it the credentials. To see them yourself, read a binding."
-	command := v.showsCredentials()
+	command := "" // of the platform, if it is known
+	switch name := quoted(v.title()); v.names.Platform {
+	case "cloudfoundry":
+		command = "cf create-service-key " + name + " my-key\ncf service-key " + name + " my-key"
+	case "kubernetes":
+		command = "kubectl get secret NAME_OF_THE_BINDING -o yaml"
+	}
 	if command != "" {
 		where = "Bind your application: its platform gives it the credentials. To see them yourself:"
 	}

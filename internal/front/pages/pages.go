@@ -271,7 +271,7 @@ func (v *visit) lead(to string) { http.Redirect(v.w, v.Request, to, http.StatusS
 func (v *visit) enter() {
 	v.show(http.StatusOK, message("Open the dashboard", "The link can be used once, within 15 minutes after it was made.",
 		h.Form(h.Method("post"), h.Action("enter"), h.Data("enter", ""),
-			h.Input(h.Type("hidden"), h.Name("link"), h.Value(v.URL.Query().Get("link"))),
+			hidden("link", v.URL.Query().Get("link")),
 			h.Button(h.Class("primary"), h.Type("submit"), g.Text("Open")))))
 }
 

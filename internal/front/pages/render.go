@@ -45,6 +45,11 @@ func again(of Scope) g.Node {
 	return h.P(h.A(h.Class("primary"), h.Href(".."+of.path()), g.Text("Sign on")))
 }
 
+// hidden renders a member of a form that people do not see.
+func hidden(name, value string) g.Node {
+	return h.Input(h.Type("hidden"), h.Name(name), h.Value(value))
+}
+
 // quoted returns a text as a word of a shell.
 func quoted(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."

@@ -67,11 +67,8 @@ func (v *visit) signOn(of Scope, otherwise g.Node) {
 		return
 	}
 	a := attempt{signon.NewAttempt(), of, v.Now().Add(attemptTime)} // to find the login may have taken a while
-	plain, err := json.Marshal(a)
-	sealed := ""
-	if err == nil {
-		sealed, err = seal(v.Context(), v.Table, vault.Attempt, plain)
-	}
+	plain, _ := json.Marshal(a)                                     // of texts and a time of now: these can always be encoded
+	sealed, err := seal(v.Context(), v.Table, vault.Attempt, plain)
 	if err != nil {
 		v.fail(err)
 		return
