@@ -29,42 +29,38 @@ func TestLoginsAreCheapAndConstant(t *testing.T) {
 				functions[receiver(fn)+fn.Name.Name] = fn
 			}
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
+		for n := range ast.Preorder(f) {
 			if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) &&
 				(secret(b.X) && !empty(b.Y) || secret(b.Y) && !empty(b.X)) {
 				t.Errorf("%s compares a password with %s, byte by byte until they differ", path, b.Op)
 			}
-			return true
-		})
+		}
 	}
 
 	if !calls(functions["same"], "ConstantTimeCompare") {
 		t.Error("same does not compare in constant time")
 	}
-	ast.Inspect(functions["Credential.matches"], func(n ast.Node) bool {
+	for n := range ast.Preorder(functions["Credential.matches"]) {
 		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.LAND || b.Op == token.LOR) && calls(b.Y, "same") {
 			t.Error("Credential.matches leaves a comparison out when the other has failed")
 		}
-		return true
-	})
+	}
 	for _, name := range []string{"Platform.Until", "Registry.authenticate"} {
 		if functions[name] == nil || !calls(functions[name], "matches") {
 			t.Fatalf("%s is not there, or compares nothing: the test proves nothing", name)
 		}
-		ast.Inspect(functions[name], func(n ast.Node) bool {
+		for n := range ast.Preorder(functions[name]) {
 			loop, ok := n.(*ast.RangeStmt)
 			if !ok {
-				return true
+				continue
 			}
-			ast.Inspect(loop, func(n ast.Node) bool {
+			for n := range ast.Preorder(loop) {
 				switch n.(type) {
 				case *ast.ReturnStmt, *ast.BranchStmt:
 					t.Errorf("%s ends its loop early", name)
 				}
-				return true
-			})
-			return false
-		})
+			}
+		}
 	}
 }
 
@@ -97,19 +93,16 @@ func empty(x ast.Expr) bool {
 
 // calls reports whether something calls a function or method of this name.
 func calls(in ast.Node, name string) bool {
-	found := false
-	ast.Inspect(in, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
+	for n := range ast.Preorder(in) {
+		if call, ok := n.(*ast.CallExpr); ok {
+			fn, _ := call.Fun.(*ast.Ident)
+			if of, ok := call.Fun.(*ast.SelectorExpr); ok {
+				fn = of.Sel
+			}
+			if fn != nil && fn.Name == name {
+				return true
+			}
 		}
-		switch fn := call.Fun.(type) {
-		case *ast.Ident:
-			found = found || fn.Name == name
-		case *ast.SelectorExpr:
-			found = found || fn.Sel.Name == name
-		}
-		return true
-	})
-	return found
+	}
+	return false
 }
