@@ -47,9 +47,8 @@ var routes = []route{
 	}},
 }
 
-// find returns the route of a path; one without methods if no route matches.
-func find(parts []string) route {
-	escaped := strings.Join(parts, "/")
+// find returns the route of an escaped path; one without methods if no route matches.
+func find(escaped string) route {
 	for _, known := range routes {
 		if is, _ := path.Match(known.path, escaped); is {
 			return known
@@ -82,9 +81,9 @@ func (s *Server) route(c *call) (handler, error) {
 		return nil, &headed{lifecycle.Refuse(lifecycle.MethodNotAllowed,
 			"This path does not support the method; it supports %s.", allow), header{"Allow", allow}}
 	}
-	at := 0
-	for i, want := range strings.Split(c.at.path, "/") {
-		if want != "*" {
+	at, i := 0, -1
+	for want := range strings.SplitSeq(c.at.path, "/") {
+		if i++; want != "*" {
 			continue
 		}
 		if c.path[i] == "" {

@@ -219,7 +219,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := logs.Begin(r.Context())
 	id := RequestIdentity(r.Header)
 	logs.AddRequest(ctx, id)
-	c := &call{Request: r, at: find(path), path: path, Caller: broker.Caller{Received: received}, version: newest}
+	at := find(strings.TrimPrefix(r.URL.EscapedPath(), prefix+"/"))
+	c := &call{Request: r, at: at, path: path, Caller: broker.Caller{Received: received}, version: newest}
 	resp, err := s.answer(ctx, w, c, prefix)
 	if err == nil {
 		err = resp.encode()
@@ -232,10 +233,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(keptRequestIdentity, id)
 	}
 	resp.write(w, prefix, asked != http.MethodHead)
-	s.Metrics.Count(metrics.Answered, metrics.DimensionClass, strconv.Itoa(resp.status/100)+"xx")
+	s.Metrics.Count(metrics.Answered, metrics.DimensionClass, classes[resp.status/100])
 	s.Log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("method", asked), slog.String("route", c.at.name),
 		slog.Int("status", resp.status), slog.Int64("milliseconds", s.Now().Sub(began).Milliseconds()))
 }
+
+// classes of status codes, as metrics call them.
+var classes = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
 // Most answers share these header values: no code may change them in place.
 var (
