@@ -29,7 +29,7 @@ func retry(v *visit, r lifecycle.Record) (acts.Done, error) {
 	}
 	seen := *r.Operation // in the phase in which the act may be offered
 	seen.Attempt = attempt
-	return v.Console.Acts.Retry(v.Context(), r.Token().String(), &seen)
+	return v.Acts.Retry(v.Context(), r.Token().String(), &seen)
 }
 
 // The acts. actsOn says which of them a record allows.
@@ -57,7 +57,7 @@ var (
 		did: "The operation has failed",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
 			message := first(strings.TrimSpace(v.PostFormValue("message")), settled)
-			return v.Console.Acts.Settle(v.Context(), r.Token().String(), clipped(message))
+			return v.Acts.Settle(v.Context(), r.Token().String(), clipped(message))
 		},
 	}
 	actRelease = act{
@@ -66,7 +66,7 @@ var (
 		hurts: "No record explains it, so no platform deletes it: it stays, and costs what it costs, until you delete it.",
 		did:   "Its release has begun",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
-			return v.Console.Acts.Release(v.Context(), r.Key)
+			return v.Acts.Release(v.Context(), r.Key)
 		},
 	}
 	actDiscard = act{
@@ -75,7 +75,7 @@ var (
 		hurts: "All data in it is lost. Nothing gives it back. Release it instead if anybody may need it.",
 		did:   "Its deletion has begun",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
-			return v.Console.Acts.Discard(v.Context(), r.Key)
+			return v.Acts.Discard(v.Context(), r.Key)
 		},
 	}
 )

@@ -107,7 +107,7 @@ func (v *visit) form(q url.Values) g.Node {
 		return h.Label(g.Text(label), h.Input(h.Type("text"), h.Name(name), h.Value(clipped(q.Get(name)))))
 	}
 	var offerings, inStates, old []option
-	for _, o := range v.Console.Offerings() {
+	for _, o := range v.Offerings() {
 		offerings = append(offerings, option{o.Name, short(o.Name)})
 	}
 	for _, s := range []lifecycle.State{lifecycle.Ready, lifecycle.Creating, lifecycle.Updating, lifecycle.Deleting,
@@ -218,7 +218,7 @@ func (v *visit) offerings() g.Node {
 		plan catalog.Plan
 	}
 	var all []offer
-	for _, o := range v.Console.Offerings() {
+	for _, o := range v.Offerings() {
 		for _, p := range o.Plans {
 			all = append(all, offer{o, p})
 		}
@@ -239,7 +239,7 @@ func (v *visit) offerings() g.Node {
 }
 
 func (v *visit) platforms() g.Node {
-	registry, err := v.Console.Registry(v.Context())
+	registry, err := v.Registry(v.Context())
 	v.note(err)
 	heads := []string{"Platform", "State", "Password", "Id", "Logs in at", "Sees"}
 	list := listed(v, once(registry.Platforms), nil, heads, "No platform may log in.",

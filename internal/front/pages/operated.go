@@ -53,7 +53,7 @@ func known(name, id string) g.Node {
 
 // platform renders a platform's name and id; only the id if the registry cannot be read.
 func (v *visit) platform(id string) g.Node {
-	registry, err := v.Console.Registry(v.Context())
+	registry, err := v.Registry(v.Context())
 	v.note(err)
 	for _, p := range registry.Platforms {
 		if p.ID == id {

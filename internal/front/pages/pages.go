@@ -52,9 +52,9 @@ type Options struct {
 	Plans   Plans
 	// Table seals links and sessions. It decrypts the name that people gave an instance, and who asked
 	// for an operation; both are empty once they cannot be read any more.
-	Table   *datakey.Vault
-	Console Console
-	Broker  Broker
+	Table *datakey.Vault
+	Console
+	Broker Broker
 	// Throttle counts orders with the requests of the instance's platform.
 	Throttle *rates.Limiter
 	SignOn   *SignOn
