@@ -68,8 +68,7 @@ func orphan(name string) lifecycle.Record {
 
 // The console opens to its own sessions alone, and they open no instance's page. A link opens it once, and not after its time.
 func TestTheConsoleNeedsItsSession(t *testing.T) {
-	d := newDesk(t)
-	d.put(d.ready())
+	d := stocked(t)
 	denied := func() {
 		t.Helper()
 		for _, page := range consolePages {
@@ -201,9 +200,9 @@ func TestAFormToStartAgainDeletesNothing(t *testing.T) {
 	form := url.Values{"do": {"retry"}, "token": {r.Token().String()}, "attempt": {"3"}}
 	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "Start this operation again?")
 	failed := expect.Get(r.Fail(epoch, lifecycle.Failure{Message: "No room."}))(t)
-	d.server.Console.Acts.Records = overtaken{d.records, func() { d.put(failed) }}
+	d.server.Acts.Records = overtaken{d.records, func() { d.put(failed) }}
 	d.sees(d.ask("POST", "/console/act", form), http.StatusConflict, "Nothing was done", "It has failed meanwhile")
-	d.server.Console.Acts.Records = d.records
+	d.server.Acts.Records = d.records
 	d.sees(d.ask("POST", "/console/act", form), http.StatusConflict, "Nothing was done")
 	if r := d.record(own); r.State != lifecycle.CreateFailed || len(d.started) > 0 {
 		t.Errorf("%d executions, and the record is %+v", len(d.started), r)
@@ -215,8 +214,7 @@ func TestAFormToStartAgainDeletesNothing(t *testing.T) {
 
 // A list shows what it is narrowed to.
 func TestFilters(t *testing.T) {
-	d := newDesk(t)
-	d.put(d.ready())
+	d := stocked(t)
 	d.put(lifecycle.Record{Key: lifecycle.Key{Platform: "cf", Instance: "other"}, State: lifecycle.CreateFailed,
 		Created: epoch.Add(-time.Hour), Attributes: lifecycle.Attributes{OrganizationGUID: "org-guid"}})
 	d.signInTo(reads)
@@ -341,9 +339,7 @@ func TestConsoleShowsMarkupAsText(t *testing.T) {
 // The console tells that something cannot be read, without its cause, and shows the rest.
 func TestTheConsoleShowsWhatItCan(t *testing.T) {
 	d := newDesk(t)
-	console := d.server.Console
-	console.Registry = func(context.Context) (platforms.Registry, error) { return platforms.Registry{}, errors.New("cause") }
-	d.server.Console = console
+	d.server.Registry = func(context.Context) (platforms.Registry, error) { return platforms.Registry{}, errors.New("cause") }
 	d.signInTo(reads)
 	w := d.console("platforms")
 	d.sees(w, http.StatusOK, "Not everything can be read", "No platform may log in.")

@@ -51,9 +51,8 @@ func acting(k lifecycle.Key) pages.Scope {
 // orderly is a desk with an instance that can be used, a broker that takes orders, and a session that acts.
 func orderly(t *testing.T) (*desk, *ordered) {
 	t.Helper()
-	d, to := newDesk(t), &ordered{}
+	d, to := stocked(t), &ordered{}
 	d.server.Broker = to
-	d.put(d.ready())
 	d.signInTo(acting(own))
 	return d, to
 }

@@ -71,11 +71,17 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// open is a desk with an instance that can be used, and a session for it.
-func open(t *testing.T) *desk {
+// stocked is a desk with an instance that can be used, and open has a session for it, too.
+func stocked(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t)
 	d.put(d.ready())
+	return d
+}
+
+func open(t *testing.T) *desk {
+	t.Helper()
+	d := stocked(t)
 	d.signIn(own)
 	return d
 }
@@ -184,15 +190,14 @@ func foreign(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
 
 // A link opens a session for its instance, once and for a quarter of an hour.
 func TestALinkOpensAPageOnce(t *testing.T) {
-	d := newDesk(t)
-	d.put(d.ready())
+	d := stocked(t)
 	d.sees(d.page(own), http.StatusUnauthorized, "longshore dashboard orders-db")
 	link := d.linkTo(pages.ScopeOf(own), "one")
 	d.sees(d.ask("GET", pages.EnterPath(link), nil), http.StatusOK, `name="link" value="`+link+`"`)
 	d.sees(d.page(own), http.StatusUnauthorized) // looking at the link does not use it
 	d.leads(d.exchange(link), pages.InstancePath(own))
 	d.sees(d.page(own), http.StatusOK, "<h1>orders</h1>")
-	d.cookies = map[string]*http.Cookie{}
+	clear(d.cookies)
 	d.sees(d.exchange(link), http.StatusForbidden, "cannot be used")
 	d.sees(d.page(own), http.StatusUnauthorized)
 	late := d.linkTo(pages.ScopeOf(own), "late")
@@ -207,8 +212,7 @@ func TestALinkOpensAPageOnce(t *testing.T) {
 
 // Two processes agree on one data key. A lost key of the vault ends sessions, takes names and no more, and makes a new one.
 func TestTheDataKeyIsShared(t *testing.T) {
-	d := newDesk(t)
-	d.put(d.ready())
+	d := stocked(t)
 	link := d.linkTo(pages.ScopeOf(own), "one")
 	d.server.Table = datakey.New(d.records, d.vault)
 	expect.Same(t, "a link of another process is answered", http.StatusSeeOther, d.exchange(link).Code)
@@ -257,8 +261,7 @@ func TestASessionIsForOneInstance(t *testing.T) {
 
 // Another site can neither use a form nor frame a page, and nothing is kept by a browser.
 func TestAnotherSite(t *testing.T) {
-	d := newDesk(t)
-	d.put(d.ready())
+	d := stocked(t)
 	form := url.Values{"link": {d.linkTo(pages.ScopeOf(own), "one")}}
 	d.sees(d.ask("POST", "/dashboard/enter", form, foreign), http.StatusForbidden)
 	expect.Same(t, "cookies of a form of another site", 0, len(d.cookies))
@@ -518,8 +521,7 @@ func TestMarkupIsText(t *testing.T) {
 
 // A table that cannot be read gives a clear page, and the cause goes to the log alone. Neither a link nor a cookie is logged.
 func TestAFaultIsToldWithoutItsCause(t *testing.T) {
-	d := newDesk(t)
-	d.put(d.ready())
+	d := stocked(t)
 	link := d.linkTo(pages.ScopeOf(own), "one")
 	d.exchange(link)
 	w := d.ask("GET", pages.InstancePath(own), nil, stopped)
