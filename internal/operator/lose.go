@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/longshore/longshore/internal/broker/acts"
@@ -47,12 +48,10 @@ func (r *rebuilding) note(is lifecycle.Record) {
 func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string]bool, error) {
 	lost := map[string]bool{}
 	for _, v := range values {
-		opens, err := vault.Opens(ctx, r.Vault, v)
-		if err != nil {
-			return nil, fmt.Errorf("opening what is sealed in the records: %w", err)
-		}
-		if !opens {
+		if _, err := r.Vault.Open(ctx, v.Label, v.Sealed); errors.Is(err, vault.ErrSealed) {
 			lost[string(v.Sealed)] = true
+		} else if err != nil {
+			return nil, fmt.Errorf("opening what is sealed in the records: %w", err)
 		}
 	}
 	return lost, nil

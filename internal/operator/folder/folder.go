@@ -133,16 +133,13 @@ func (f *Folder) openMarked(anew bool) (err error) {
 	if err != nil {
 		return fail(unreadable(fileRecords, err))
 	}
-	if !keyLost {
-		err = prove(context.Background(), f.Vault, f.mark)
+	if !keyLost && f.Vault.Proves(f.mark.Check) {
+		return nil
 	}
-	if anew && (keyLost || errors.Is(err, errOtherKey)) {
-		err = f.replaceKey()
+	if !anew {
+		return fail("cannot be opened: the vault's key is not the right one", restoreKey, errOtherKey)
 	}
-	switch {
-	case errors.Is(err, errOtherKey):
-		return fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
-	case err != nil: // no advice to give up a key because of, say, a full disk
+	if err := f.replaceKey(); err != nil { // no advice to give up a key because of, say, a full disk
 		return fail("cannot be opened", "put right what is in the way, and try again", err)
 	}
 	return nil
@@ -161,15 +158,6 @@ func (f *Folder) openRecords() (err error) {
 	}
 	f.Behind = f.clock.notBefore(f.Records.LastCommit())
 	return nil
-}
-
-// prove verifies that the key is the one that was used before; otherwise it returns errOtherKey.
-func prove(ctx context.Context, key *vault.Local, mark marker) error {
-	same, err := vault.IsCheck(ctx, key, mark.Check)
-	if err == nil && !same {
-		err = errOtherKey
-	}
-	return err
 }
 
 // setUp makes the files of a new folder. It may be stopped at any point and repeated: the marker is written last.
@@ -204,7 +192,7 @@ func (f *Folder) setUp() error {
 	}
 	giveToOwner(f.Path(fileRecords))
 	f.mark = marker{Format: folderFormat, Records: f.Records.Identity(), Broker: f.newID()}
-	if err := f.keepCheck(context.Background()); err != nil {
+	if err := f.keepCheck(); err != nil {
 		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package folder
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/records/store/bolt"
-	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // A marker says that the folder was set up completely, and which records belong to it. In a folder
@@ -102,10 +100,8 @@ func (f *Folder) Use(provider string) error {
 }
 
 // keepCheck writes the marker with a check value of the key.
-func (f *Folder) keepCheck(ctx context.Context) (err error) {
-	if f.mark.Check, err = vault.NewCheck(ctx, f.Vault); err != nil {
-		return err
-	}
+func (f *Folder) keepCheck() error {
+	f.mark.Check = f.Vault.Check()
 	return writeJSON(f.Path(fileMarker), f.mark)
 }
 

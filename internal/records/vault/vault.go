@@ -72,16 +72,6 @@ var ErrSealed = errors.New("sealed value does not open: it was sealed with anoth
 // ErrKey says that a value cannot be a key.
 var ErrKey = errors.New("not a vault's key")
 
-// NewCheck seals a check value. IsCheck then tells whether a key is the one that was used before.
-func NewCheck(ctx context.Context, v Vault) ([]byte, error) {
-	return v.Seal(ctx, Label{Member: check}, []byte("longshore"))
-}
-
-// IsCheck reports whether the vault's key is the one that sealed the check value.
-func IsCheck(ctx context.Context, v Vault, sealed []byte) (bool, error) {
-	return Opens(ctx, v, Value{Label{Member: check}, sealed})
-}
-
 // A Value is a sealed member of a record, with the label that it was sealed for.
 type Value struct {
 	Label  Label
@@ -102,15 +92,6 @@ func Of(r lifecycle.Record) []Value {
 
 func ofAttributes(key lifecycle.Key, a lifecycle.Attributes) []Value {
 	return []Value{{Label{key, Parameters}, a.Parameters}, {Label{key, Context}, a.SealedContext}}
-}
-
-// Opens reports whether a value opens. False is final; after an error, the value may yet open.
-func Opens(ctx context.Context, v Vault, value Value) (bool, error) {
-	_, err := v.Open(ctx, value.Label, value.Sealed)
-	if errors.Is(err, ErrSealed) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // A Local vault seals under one key kept in a file. A sealed value is the format byte, then the
@@ -147,6 +128,20 @@ func (v *Local) Open(_ context.Context, label Label, sealed []byte) ([]byte, err
 	}
 	return v.cipher.Open(sealed[1:], label.Bytes())
 }
+
+// Check returns a check value, which tells later whether a key is the one that was used before.
+func (v *Local) Check() []byte {
+	return v.cipher.Seal([]byte{format}, []byte("longshore"), Label{Member: check}.Bytes())
+}
+
+// Opens reports whether a value opens. False is final: this vault is never out of reach.
+func (v *Local) Opens(value Value) bool {
+	_, err := v.Open(context.Background(), value.Label, value.Sealed)
+	return err == nil
+}
+
+// Proves reports whether the vault's key is the one that sealed the check value.
+func (v *Local) Proves(sealed []byte) bool { return v.Opens(Value{Label{Member: check}, sealed}) }
 
 // CreateKeyFile writes a new random key to path with mode 0600. If the file exists, it is left alone and
 // the error is fs.ErrExist: replacing a key makes everything that was sealed with it unreadable.

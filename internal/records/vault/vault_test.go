@@ -2,9 +2,7 @@ package vault_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -51,25 +49,15 @@ func TestKeyFiles(t *testing.T) {
 
 // A check value tells the key that sealed it from all others.
 func TestCheckValues(t *testing.T) {
-	ctx, v := context.Background(), newVault(t)
-	check := expect.Get(vault.NewCheck(ctx, v))(t)
-	expect.Same(t, "its own key", true, expect.Get(vault.IsCheck(ctx, v, check))(t))
+	v := newVault(t)
+	check := v.Check()
+	expect.Same(t, "its own key", true, v.Proves(check))
 	for n := range 256 {
 		key := bytes.Repeat([]byte{7}, 32)
 		key[n/8] ^= 1 << (n % 8)
 		other := expect.Get(vault.NewLocal(key))(t)
-		expect.Same(t, fmt.Sprintf("a key with bit %d changed", n), false, expect.Get(vault.IsCheck(ctx, other, check))(t))
+		expect.Same(t, fmt.Sprintf("a key with bit %d changed", n), false, other.Proves(check))
 	}
-	if same, err := vault.IsCheck(ctx, unreachable{}, check); err == nil || same {
-		t.Errorf("a vault out of reach: %v %v", same, err)
-	}
-}
-
-// unreachable is a vault that cannot be asked now.
-type unreachable struct{ vault.Vault }
-
-func (unreachable) Open(context.Context, vault.Label, []byte) ([]byte, error) {
-	return nil, errors.New("out of reach")
 }
 
 // TestSealedMembersAreNamed proves that Of names each sealed member of a record: without one,
