@@ -165,7 +165,7 @@ func (b *bench) theirs(log *slog.Logger) (http.Handler, error) {
 func (b *bench) insideOurs(sc scenario, long time.Duration) (_ insideResult, err error) {
 	var s store.Store = memory.New()
 	if sc.durable {
-		kept, err := bolt.Open(b.path("records"))
+		kept, err := bolt.Open(b.path("records"), bolt.Options{})
 		if err != nil {
 			return insideResult{}, err
 		}

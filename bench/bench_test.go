@@ -42,7 +42,7 @@ func got[V any](v V, err error) func(t *testing.T) V {
 // newStore is an empty data folder.
 func newStore(t *testing.T) *bolt.Store {
 	t.Helper()
-	s := got(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
+	s := got(bolt.Open(filepath.Join(t.TempDir(), "records"), bolt.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -63,7 +63,7 @@ func (b *bench) filled(instances int) (dir string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("making the first record: %w", err)
 	}
-	s, err := bolt.Open(filepath.Join(dir, "longshore.db"))
+	s, err := bolt.Open(filepath.Join(dir, "longshore.db"), bolt.Options{})
 	if err != nil {
 		return "", err
 	}

@@ -26,7 +26,7 @@ import (
 func TestListsGoAroundADamagedRecord(t *testing.T) {
 	b := newBench(t)
 	b.stop()
-	s := expect.Get(bolt.Open(filepath.Join(b.dir, "longshore.db"), bolt.MustExist()))(t)
+	s := expect.Get(bolt.Open(filepath.Join(b.dir, "longshore.db"), bolt.Options{MustExist: true}))(t)
 	ended := time.Now().Add(time.Hour) // else the reaper ends it
 	records, key := ledger.New(s, func() string { return "w" }), lifecycle.Key{Platform: "default", Instance: "i"}
 	kept := lifecycle.Record{Key: key.Former("1"), State: lifecycle.Quarantined, Incarnation: "1", Provider: "demo", Due: ended,

@@ -403,7 +403,7 @@ func TestForget(t *testing.T) {
 	b.stop()
 	has(t, forgets(0, "bob", "--yes"), "1 entries of histories and 1 operations")
 	left := map[string]bool{}
-	records := expect.Get(bolt.Open(b.dir+"/longshore.db", bolt.MustExist(), bolt.ReadOnly()))(t)
+	records := expect.Get(bolt.Open(b.dir+"/longshore.db", bolt.Options{MustExist: true, ReadOnly: true}))(t)
 	defer func() { _ = records.Close() }()
 	all, _, err := ledger.New(records, app.NewID).ScanHistories(t.Context(), "")
 	if err != nil || len(all.Entries) != 2 {

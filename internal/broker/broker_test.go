@@ -61,7 +61,7 @@ plans:
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
+	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records"), bolt.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	offered := testkit.DemoAnd(map[string]string{"either/offering.yaml": either})
 	d := &desk{T: t, ctx: context.Background(), store: s, clock: testkit.Epoch, ids: map[string]string{}, settles: true}

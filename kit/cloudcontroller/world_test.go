@@ -54,7 +54,7 @@ func now() time.Time { return time.Now().UTC() }
 func newWorld(t *testing.T, slow slowness, f flaw) *world {
 	t.Helper()
 	dir := t.TempDir()
-	records := expect.Get(bolt.Open(filepath.Join(dir, "records")))(t)
+	records := expect.Get(bolt.Open(filepath.Join(dir, "records"), bolt.Options{}))(t)
 	t.Cleanup(func() { _ = records.Close() })
 	things := cloudtest.NewCloud(now)
 	w := &world{T: t, things: things}

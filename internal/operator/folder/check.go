@@ -77,7 +77,7 @@ func Check(ctx context.Context, dir string) (out bolt.Result, err error) {
 
 // checkSealed verifies that each record can be decoded and, if there is a key, that each sealed value can be opened.
 func checkSealed(ctx context.Context, key *vault.Local, path string, found *bolt.Damage) (err error) {
-	records, err := bolt.Open(path, bolt.MustExist(), bolt.ReadOnly())
+	records, err := bolt.Open(path, bolt.Options{MustExist: true, ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -146,11 +146,8 @@ func (f *Folder) openMarked(anew bool) (err error) {
 }
 
 func (f *Folder) openRecords() (err error) {
-	how := []bolt.Option{bolt.MustExist(), bolt.Clock(f.clock.Now)}
-	if f.ReadOnly {
-		how = append(how, bolt.ReadOnly())
-	}
-	if f.Records, err = bolt.Open(f.Path(fileRecords), how...); err != nil {
+	how := bolt.Options{MustExist: true, ReadOnly: f.ReadOnly, Clock: f.clock.Now}
+	if f.Records, err = bolt.Open(f.Path(fileRecords), how); err != nil {
 		return err
 	}
 	if f.Records.Identity() != f.mark.Records {
@@ -187,7 +184,7 @@ func (f *Folder) setUp() error {
 	if f.Vault, err = vault.ReadKeyFile(f.Path(fileKey)); err != nil {
 		return fail("is damaged: the vault's key cannot be read", restoreKey, err)
 	}
-	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
+	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Options{Clock: f.clock.Now}); err != nil {
 		return fail("cannot be set up", Restore, err)
 	}
 	giveToOwner(f.Path(fileRecords))

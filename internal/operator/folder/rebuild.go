@@ -68,7 +68,7 @@ func (f *Folder) beginRecords() (err error) {
 	if err := f.setAside(fileRecords); err != nil {
 		return err
 	}
-	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
+	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Options{Clock: f.clock.Now}); err != nil {
 		return err
 	}
 	giveToOwner(f.Path(fileRecords))

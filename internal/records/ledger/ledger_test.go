@@ -32,7 +32,7 @@ var (
 
 func newStore(t *testing.T) store.Store {
 	t.Helper()
-	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
+	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records"), bolt.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -37,7 +37,7 @@ var stores = map[string]func(t *testing.T) store.Store{"Bolt": newBolt, "Dynamo"
 
 func newBolt(t *testing.T) store.Store {
 	t.Helper()
-	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
+	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records"), bolt.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return unsteady{s}
 }

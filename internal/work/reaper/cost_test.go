@@ -65,7 +65,7 @@ func sceneOver(t *testing.T, records store.Store) (*scene, *metered) {
 
 // The cost of a sweep grows with the unsettled records, never with the number of instances.
 func TestASweepCostsWhatIsUnsettled(t *testing.T) {
-	records := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
+	records := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records"), bolt.Options{}))(t)
 	t.Cleanup(func() { _ = records.Close() })
 	s, m := sceneOver(t, records)
 	sweep := func() (calls, read int) {

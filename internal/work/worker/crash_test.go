@@ -55,7 +55,7 @@ var (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	records := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
+	records := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records"), bolt.Options{}))(t)
 	t.Cleanup(func() { _ = records.Close() })
 	w := &world{T: t, clock: testkit.Epoch, records: records, ids: testkit.IDs(), vault: testkit.Key(),
 		offered: testkit.Demo(), started: map[string]workflow.Ref{}}

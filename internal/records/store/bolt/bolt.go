@@ -67,23 +67,20 @@ const (
 
 // A Store keeps records in one file. It is safe for use by many goroutines.
 type Store struct {
-	path      string
-	mustExist bool
-	readOnly  bool
-	identity  string
-	db        *bbolt.DB
-	file      *os.File // the file that db holds
-	seen      seen
-	queue     queue         // the sets of changes that wait to be written
-	writing   chan struct{} // held by the commit that is writing a group of sets
-	latest    atomic.Int64  // the last transaction that is known to be in the file
-	broken    atomic.Bool   // bbolt panicked: nothing more is asked of it
-	failed    atomic.Bool   // the file's content may not be on the disk
-	spoilt    atomic.Bool   // Check found damage: nothing more is written
-	closing   sync.Once
-
-	clock      func() time.Time // nil if commits do not note their times
+	path       string
+	how        Options
+	identity   string
 	lastCommit time.Time
+	db         *bbolt.DB
+	file       *os.File // the file that db holds
+	seen       seen
+	queue      queue         // the sets of changes that wait to be written
+	writing    chan struct{} // held by the commit that is writing a group of sets
+	latest     atomic.Int64  // the last transaction that is known to be in the file
+	broken     atomic.Bool   // bbolt panicked: nothing more is asked of it
+	failed     atomic.Bool   // the file's content may not be on the disk
+	spoilt     atomic.Bool   // Check found damage: nothing more is written
+	closing    sync.Once
 }
 
 var (
@@ -91,32 +88,27 @@ var (
 	_ store.Rereader = (*Store)(nil)
 )
 
-// An Option changes how Open opens the file.
-type Option func(*Store)
-
-// MustExist makes Open fail with ErrMissing if there is no file, so that a lost file is never
-// replaced by a new and empty one.
-func MustExist() Option { return func(s *Store) { s.mustExist = true } }
-
-// ReadOnly opens a file that may be in a place where nothing can be written. Commits that write fail with ErrReadOnly.
-func ReadOnly() Option { return func(s *Store) { s.readOnly = true } }
-
-// Clock makes each commit record its time. LastCommit returns that time after a restart, even
-// if the machine's clock is wrong by then.
-func Clock(now func() time.Time) Option { return func(s *Store) { s.clock = now } }
+// Options say how Open opens the file.
+type Options struct {
+	// MustExist makes Open fail with ErrMissing if there is no file, so that a lost file is never
+	// replaced by a new and empty one.
+	MustExist bool
+	// ReadOnly opens a file that may be in a place where nothing can be written. Commits that write fail with ErrReadOnly.
+	ReadOnly bool
+	// Clock makes each commit record its time; nil for none. LastCommit returns that time after a
+	// restart, even if the machine's clock is wrong by then.
+	Clock func() time.Time
+}
 
 // Open opens the store in the file at path. If there is no file, it makes one, whole or not at
 // all. The time that it takes does not depend on the size of the file's content (see Check). It
 // waits up to a second for another process to release the file. Its errors are ErrLocked,
 // ErrDamaged, ErrMissing, ErrNewer, or those of the operating system.
-func Open(path string, opts ...Option) (_ *Store, err error) {
+func Open(path string, how Options) (_ *Store, err error) {
 	defer while(&err, "opening store %q", path)
-	s := &Store{path: path, writing: make(chan struct{}, 1)}
-	for _, opt := range opts {
-		opt(s)
-	}
+	s := &Store{path: path, how: how, writing: make(chan struct{}, 1)}
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && !s.mustExist {
+	if errors.Is(err, fs.ErrNotExist) && !how.MustExist {
 		if err := create(path); err != nil {
 			return nil, err
 		}
@@ -125,7 +117,7 @@ func Open(path string, opts ...Option) (_ *Store, err error) {
 	if err := usable(info, err); err != nil {
 		return nil, err
 	}
-	if s.db, s.file, err = openFile(path, bbolt.Options{ReadOnly: s.readOnly}); err != nil {
+	if s.db, s.file, err = openFile(path, bbolt.Options{ReadOnly: how.ReadOnly}); err != nil {
 		return nil, err
 	}
 	if err := s.prove(); err != nil {
@@ -265,7 +257,7 @@ func (s *Store) Commit(ctx context.Context, changes ...store.Change) (err error)
 		return ctx.Err()
 	case !writes(changes):
 		return s.view(ctx, func(c *content) error { return c.require(changes) })
-	case s.readOnly:
+	case s.how.ReadOnly:
 		return ErrReadOnly
 	case s.spoilt.Load():
 		return errSpoilt

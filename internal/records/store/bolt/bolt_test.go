@@ -32,9 +32,9 @@ func newPath(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "records.db")
 }
 
-func open(t *testing.T, path string, opts ...bolt.Option) *bolt.Store {
+func open(t *testing.T, path string, how ...bolt.Options) *bolt.Store {
 	t.Helper()
-	s := expect.Get(bolt.Open(path, opts...))(t, "Open:")
+	s := expect.Get(bolt.Open(path, append(how, bolt.Options{})[0]))(t, "Open:")
 	t.Cleanup(func() { closeStore(t, s) })
 	return s
 }
@@ -144,7 +144,7 @@ func TestStore(t *testing.T) {
 			Store: s,
 			Again: func(t *testing.T) store.Store {
 				closeStore(t, s)
-				s = open(t, path, bolt.MustExist())
+				s = open(t, path, bolt.Options{MustExist: true})
 				return s
 			},
 			Ordered: true,
@@ -291,19 +291,19 @@ func TestClosed(t *testing.T) {
 // The time of the last commit is told after a restart, and never goes back.
 func TestTheTimeOfTheLastCommit(t *testing.T) {
 	path, now := newPath(t), due
-	clock := bolt.Clock(func() time.Time { return now })
+	clock := bolt.Options{Clock: func() time.Time { return now }}
 	// commits opens the store for one commit, and another that is a conflict.
-	commits := func(sort string, opts ...bolt.Option) {
+	commits := func(sort string, how ...bolt.Options) {
 		t.Helper()
-		s := open(t, path, opts...)
+		s := open(t, path, how...)
 		defer closeStore(t, s)
 		expect.OK(t, s.Commit(t.Context(), store.Put(fixture("p", sort))))
 		expect.Fails(t, "a conflict", store.ErrConflict, s.Commit(t.Context(), store.Put(fixture("p", sort))))
 	}
 	// tells requires what the store says after a restart, to the millisecond.
-	tells := func(what string, want time.Time, opts ...bolt.Option) {
+	tells := func(what string, want time.Time, how ...bolt.Options) {
 		t.Helper()
-		s := open(t, path, opts...)
+		s := open(t, path, how...)
 		defer closeStore(t, s)
 		if got := s.LastCommit(); got.Before(want) || got.Sub(want) > 2*time.Millisecond || got.IsZero() != want.IsZero() {
 			t.Errorf("%s: %v, want %v", what, got, want)
@@ -382,7 +382,7 @@ func TestRereadSeesEachCommit(t *testing.T) {
 
 // BenchmarkCommit is a commit of an instance and its operation, beside 10 000 others.
 func BenchmarkCommit(b *testing.B) {
-	s := expect.Get(bolt.Open(filepath.Join(b.TempDir(), "records.db")))(b)
+	s := expect.Get(bolt.Open(filepath.Join(b.TempDir(), "records.db"), bolt.Options{}))(b)
 	defer s.Close()
 	put := func(i int) error {
 		instance := fixture(fmt.Sprintf("I#default#8f14a7c2-5f4e-4b6a-9c55-%012d", i*7919%1_000_000), "INSTANCE")

@@ -60,7 +60,7 @@ func newSample(t *testing.T) sample {
 func (sm sample) verify(t *testing.T, what, path string, file []byte, commits bool) (isDamaged bool) {
 	t.Helper()
 	sound := !sm.check(t, what, path, file)
-	s, err := bolt.Open(path)
+	s, err := bolt.Open(path, bolt.Options{})
 	if !sound && (errors.Is(err, bolt.ErrDamaged) || errors.Is(err, bolt.ErrNewer)) {
 		return true
 	}
@@ -286,7 +286,7 @@ func TestDamagedWhileOpen(t *testing.T) {
 			for i := range test.times {
 				path := newPath(t)
 				expect.OK(t, os.WriteFile(path, sm.file, 0o600))
-				s := expect.Get(bolt.Open(path))(t)
+				s := expect.Get(bolt.Open(path, bolt.Options{}))(t)
 				f := expect.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 				expect.OK(t, errors.Join(test.spoil(f, i), f.Close()))
 				if sm.judge(t, test.reason, s, false, sm.records) {
@@ -429,7 +429,7 @@ func TestListingsGoAroundDamage(t *testing.T) {
 func TestSalvage(t *testing.T) {
 	path, whole, bad := oneBad(t)
 	dropped := fixture("partition 0", "of no use")
-	s := expect.Get(bolt.Open(path, bolt.Clock(func() time.Time { return due })))(t)
+	s := expect.Get(bolt.Open(path, bolt.Options{Clock: func() time.Time { return due }}))(t)
 	expect.OK(t, s.Commit(t.Context(), store.Put(dropped)))
 	identity := s.Identity()
 	closeStore(t, s)

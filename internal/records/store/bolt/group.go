@@ -137,7 +137,7 @@ func (s *Store) writeGroup() bool {
 	applied := false
 	write := func(c *content) (err error) {
 		if err = s.checkHead(); err == nil {
-			err = c.applyAll(group, answers, s.clock)
+			err = c.applyAll(group, answers, s.how.Clock)
 		}
 		if applied = err == nil; applied {
 			s.seen.forget(group, int64(c.tx.ID()))

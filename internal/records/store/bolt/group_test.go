@@ -90,7 +90,7 @@ func TestAGroupIsCheckedInOrder(t *testing.T) {
 // Where the disk fails, nobody is told of a conflict: it may have been one with a set that is not on the disk.
 func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 	path := newPath(t)
-	s := expect.Get(bolt.Open(path))(t)
+	s := expect.Get(bolt.Open(path, bolt.Options{}))(t)
 	r := fixture("partition", "sort")
 	commit := func() error { return s.Commit(t.Context(), store.Put(r)) }
 	release, answers := queued(t, s, commit, commit)
@@ -102,7 +102,7 @@ func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 		}
 	}
 	_ = s.Close() // its file is gone
-	again := open(t, path, bolt.MustExist())
+	again := open(t, path, bolt.Options{MustExist: true})
 	expect.Fails(t, "a commit that failed happened", store.ErrNotFound, expect.Err(again.Get(t.Context(), r.Key)))
 }
 
@@ -135,11 +135,11 @@ func TestAnsweredCommitsAreForgotten(t *testing.T) {
 // A disk that hangs keeps nobody waiting whose context has ended.
 func TestADiskThatHangs(t *testing.T) {
 	writes, goOn := make(chan bool, 2), make(chan bool)
-	s := open(t, newPath(t), bolt.Clock(func() time.Time {
+	s := open(t, newPath(t), bolt.Options{Clock: func() time.Time {
 		writes <- true
 		<-goOn
 		return due
-	}))
+	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error)
 	r := fixture("partition", "sort")
@@ -158,12 +158,12 @@ func TestADiskThatHangs(t *testing.T) {
 func TestADiskThatFails(t *testing.T) {
 	path := newPath(t)
 	var s *bolt.Store
-	s, err := bolt.Open(path, bolt.Clock(func() time.Time {
+	s, err := bolt.Open(path, bolt.Options{Clock: func() time.Time {
 		if err := s.LoseFile(); err != nil { // in the midst of the commit
 			t.Error(err)
 		}
 		return due
-	}))
+	}})
 	expect.OK(t, err)
 	r := fixture("partition", "sort")
 	for call, err := range map[string]error{
@@ -175,5 +175,5 @@ func TestADiskThatFails(t *testing.T) {
 	}
 	_ = s.Close() // its file is gone
 	expect.Fails(t, "after the next start", store.ErrNotFound,
-		expect.Err(open(t, path, bolt.MustExist()).Get(t.Context(), r.Key)))
+		expect.Err(open(t, path, bolt.Options{MustExist: true}).Get(t.Context(), r.Key)))
 }

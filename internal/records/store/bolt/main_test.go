@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // hold opens the store, says so, and keeps it until standard input ends.
 func hold(path string) error {
-	s, err := bolt.Open(path)
+	s, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func hold(path string) error {
 // writeForEver commits from several goroutines and names each commit that was answered, until it is killed. Each commit adds a
 // record to the writer's own and counts it in the writer's first.
 func writeForEver(path string) error {
-	s, err := bolt.Open(path)
+	s, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func TestKilled(t *testing.T) {
 		}
 		_ = writer.Wait() // killed, as it should be
 
-		s := open(t, path, bolt.MustExist())
+		s := open(t, path, bolt.Options{MustExist: true})
 		for partition, n := range answered {
 			counter := expect.Get(s.Get(t.Context(), store.Key{Partition: partition, Sort: "counter"}))(t)
 			made := int(counter.Version)

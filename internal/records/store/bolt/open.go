@@ -47,7 +47,7 @@ func (s *Store) prove() error {
 		return err
 	})
 	s.latest.Store(id)
-	if err == nil && !s.readOnly {
+	if err == nil && !s.how.ReadOnly {
 		err = share(s.file)
 	}
 	return err

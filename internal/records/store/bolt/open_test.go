@@ -46,43 +46,43 @@ func TestOpenErrors(t *testing.T) {
 		}
 	}
 	about := []byte("about")
-	mustExist := []bolt.Option{bolt.MustExist()}
+	mustExist, none := bolt.Options{MustExist: true}, bolt.Options{}
 	for name, test := range map[string]struct {
 		reason string
 		before func(t *testing.T, path string)
 		want   error
-		opts   []bolt.Option
+		opts   bolt.Options
 	}{
 		"Missing": {"a file that must exist is never made", func(*testing.T, string) {}, bolt.ErrMissing, mustExist},
 		"MissingFolder": {"a folder is never made",
-			func(t *testing.T, path string) { expect.OK(t, os.Remove(filepath.Dir(path))) }, fs.ErrNotExist, nil},
-		"Empty":          {"an empty file may be one that has lost everything", write(""), bolt.ErrDamaged, nil},
+			func(t *testing.T, path string) { expect.OK(t, os.Remove(filepath.Dir(path))) }, fs.ErrNotExist, none},
+		"Empty":          {"an empty file may be one that has lost everything", write(""), bolt.ErrDamaged, none},
 		"EmptyMustExist": {"an empty file may be one that has lost everything", write(""), bolt.ErrDamaged, mustExist},
-		"ShortText":      {"a file of another kind is not overwritten", write("this is no store"), bolt.ErrDamaged, nil},
+		"ShortText":      {"a file of another kind is not overwritten", write("this is no store"), bolt.ErrDamaged, none},
 		"LongText": {"a file of another kind is not overwritten",
-			write(strings.Repeat("this is no store\n", 10_000)), bolt.ErrDamaged, nil},
+			write(strings.Repeat("this is no store\n", 10_000)), bolt.ErrDamaged, none},
 		"DanglingLink": {"a link to nothing is a file that is missing",
-			func(t *testing.T, path string) { expect.OK(t, os.Symlink(path+".elsewhere", path)) }, bolt.ErrMissing, nil},
+			func(t *testing.T, path string) { expect.OK(t, os.Symlink(path+".elsewhere", path)) }, bolt.ErrMissing, none},
 		"NoBuckets": {"a bbolt file of another program is no store",
-			func(t *testing.T, path string) { editFile(t, path, func(*bbolt.Tx) error { return nil }) }, bolt.ErrDamaged, nil},
+			func(t *testing.T, path string) { editFile(t, path, func(*bbolt.Tx) error { return nil }) }, bolt.ErrDamaged, none},
 		"BucketMissing": {"nor is one without records",
-			spoilt(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("records")) }), bolt.ErrDamaged, nil},
+			spoilt(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("records")) }), bolt.ErrDamaged, none},
 		"FormatMissing": {"nor is one that does not say what it is",
-			spoilt(func(tx *bbolt.Tx) error { return tx.Bucket(about).Delete(about) }), bolt.ErrDamaged, nil},
+			spoilt(func(tx *bbolt.Tx) error { return tx.Bucket(about).Delete(about) }), bolt.ErrDamaged, none},
 		"IdentityChanged": {"records of one store are not those of another", spoilt(func(tx *bbolt.Tx) error {
 			value := bytes.Clone(tx.Bucket(about).Get(about))
 			value[len(value)-1] ^= 1
 			return tx.Bucket(about).Put(about, value)
-		}), bolt.ErrDamaged, nil},
-		"Newer": {"a newer file is not damaged, but not understood", spoilt(bolt.SetNewer), bolt.ErrNewer, nil},
-		"InUse": {"a file has one owner", func(t *testing.T, path string) { open(t, path) }, bolt.ErrLocked, nil},
+		}), bolt.ErrDamaged, none},
+		"Newer": {"a newer file is not damaged, but not understood", spoilt(bolt.SetNewer), bolt.ErrNewer, none},
+		"InUse": {"a file has one owner", func(t *testing.T, path string) { open(t, path) }, bolt.ErrLocked, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := newPath(t)
 			test.before(t, path)
 			was, _ := os.ReadFile(path)
-			s, err := bolt.Open(path, test.opts...)
+			s, err := bolt.Open(path, test.opts)
 			if err == nil {
 				closeStore(t, s)
 			}
@@ -101,7 +101,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 
 	t.Run("Folder", func(t *testing.T) {
-		if _, err := bolt.Open(t.TempDir()); err == nil || errors.Is(err, bolt.ErrDamaged) {
+		if _, err := bolt.Open(t.TempDir(), bolt.Options{}); err == nil || errors.Is(err, bolt.ErrDamaged) {
 			t.Errorf("a folder is neither a store nor a damaged one: %v", err)
 		}
 	})
@@ -126,10 +126,10 @@ func TestLockedByAnotherProcess(t *testing.T) {
 			if !holder.out.Scan() || holder.out.Text() != "open" {
 				t.Fatal("the other process has not opened the store")
 			}
-			expect.Fails(t, "the error", bolt.ErrLocked, expect.Err(bolt.Open(path)))
+			expect.Fails(t, "the error", bolt.ErrLocked, expect.Err(bolt.Open(path, bolt.Options{})))
 			expect.OK(t, end(holder))
 			_ = holder.Wait() // killed or not, it is gone
-			open(t, path, bolt.MustExist())
+			open(t, path, bolt.Options{MustExist: true})
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 	first := open(t, path)
 	opened := make(chan error)
 	go func() {
-		second, err := bolt.Open(path)
+		second, err := bolt.Open(path, bolt.Options{})
 		if err == nil {
 			err = second.Close()
 		}
@@ -158,7 +158,7 @@ func TestFirstOpensTogether(t *testing.T) {
 	var opening sync.WaitGroup
 	for i := range 6 {
 		opening.Go(func() {
-			s, err := bolt.Open(path)
+			s, err := bolt.Open(path, bolt.Options{})
 			if err != nil {
 				expect.Fails(t, "Open", bolt.ErrLocked, err)
 				return
@@ -175,7 +175,7 @@ func TestFirstOpensTogether(t *testing.T) {
 	}
 	opening.Wait()
 	expect.Same(t, "files that were made", 1, len(identities))
-	s := open(t, path, bolt.MustExist())
+	s := open(t, path, bolt.Options{MustExist: true})
 	for _, k := range keys {
 		expect.Get(s.Get(t.Context(), k))(t)
 	}
