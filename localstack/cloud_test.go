@@ -129,7 +129,7 @@ func (c *cloud) with(t *testing.T, function string, timeout time.Duration, chang
 
 // records is the table.
 func (c *cloud) records() *dynamo.Store {
-	return dynamo.New(c.dynamo, c.table, dynamo.Options{})
+	return dynamo.New(c.dynamo, c.table)
 }
 
 // execution is the state of the execution that first drove an operation; empty if there is none.

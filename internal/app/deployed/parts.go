@@ -90,7 +90,7 @@ func (p Parts) Required(names ...string) (map[string]string, error) {
 
 // Records returns the ledger of a table.
 func (p Parts) Records(table string) *ledger.Ledger {
-	return ledger.New(dynamo.New(dynamodb.NewFromConfig(p.Config), table, dynamo.Options{}), app.NewID)
+	return ledger.New(dynamo.New(dynamodb.NewFromConfig(p.Config), table), app.NewID)
 }
 
 // Vault returns a vault that seals with a key.

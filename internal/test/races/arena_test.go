@@ -45,7 +45,7 @@ func newBolt(t *testing.T) store.Store {
 func newDynamo(t *testing.T) store.Store {
 	t.Helper()
 	client := dynamodb.NewFromConfig(emulator.Config(t))
-	return dynamo.New(client, dynamotest.NewTable(t, client), dynamo.Options{})
+	return dynamo.New(client, dynamotest.NewTable(t, client))
 }
 
 // unsteady is a store with a network before it: on one machine each call is so quick that requests would hardly ever meet.

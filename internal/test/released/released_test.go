@@ -48,7 +48,7 @@ func newBroker(t *testing.T, table string, compiled []byte, now time.Time) *brok
 	t.Helper()
 	b := &broker{T: t, clock: now}
 	read := func() time.Time { return b.clock }
-	b.kit = testkit.New(testkit.Options{Store: dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table, dynamo.Options{}),
+	b.kit = testkit.New(testkit.Options{Store: dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table),
 		Now: read, Engine: b, Catalog: expect.Get(catalog.Open(compiled))(t),
 		Providers: map[string]provider.Provider{"demo": demo.New(time.Second, read)}})
 	return b

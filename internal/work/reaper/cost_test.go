@@ -109,7 +109,7 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 func newTable(t *testing.T) (*scene, *metered) {
 	t.Helper()
 	client := dynamodb.NewFromConfig(emulator.Config(t))
-	return sceneOver(t, dynamo.New(client, dynamotest.NewTable(t, client), dynamo.Options{}))
+	return sceneOver(t, dynamo.New(client, dynamotest.NewTable(t, client)))
 }
 
 // Where more is due than a sweep can deal with, sweep after sweep, everything is dealt with in its turn.

@@ -14,7 +14,6 @@
 package dynamo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,36 +47,18 @@ type API interface {
 		opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Options configure a Store; every member has a default.
-type Options struct {
-	// Sleep waits for d or until ctx is done, and then returns its error.
-	// Default: a timer.
-	Sleep func(ctx context.Context, d time.Duration) error
-	// Jitter returns a number from 0 to less than 1. Default: a random one.
-	Jitter func() float64
-	// TryTimeout ends a try that gets no answer. Default: 5 s; DynamoDB usually answers within milliseconds.
-	TryTimeout time.Duration
-}
-
 // A Store keeps records in one table. It is safe for use by many goroutines.
 type Store struct {
-	client  API
-	table   string
-	options Options
+	client API
+	table  string
+	pauses
 }
 
 var _ store.Store = (*Store)(nil)
 
 // New returns a store over a table that exists. It calls nothing.
-func New(client API, table string, o Options) *Store {
-	if o.Sleep == nil {
-		o.Sleep = waiting.For
-	}
-	if o.Jitter == nil {
-		o.Jitter = rand.Float64
-	}
-	o.TryTimeout = cmp.Or(o.TryTimeout, tryTimeout)
-	return &Store{client, table, o}
+func New(client API, table string) *Store {
+	return &Store{client, table, pauses{waiting.For, rand.Float64, tryTimeout}}
 }
 
 // while prefixes an error with what was being done.
@@ -287,7 +268,7 @@ func (s *Store) getAll(ctx context.Context, keys []store.Key) (found map[store.K
 			idle = 0
 		} else if idle++; idle >= maxTries {
 			return nil, nil, errUnprocessed
-		} else if err := s.options.Sleep(ctx, s.pause(idle)); err != nil {
+		} else if err := s.sleep(ctx, s.pause(idle)); err != nil {
 			return nil, nil, err
 		}
 		left = rest

@@ -148,18 +148,15 @@ func newStand(t *testing.T) *stand {
 	plain := dynamodb.NewFromConfig(config)
 	table := dynamotest.NewTable(t, plain)
 	s := &stand{wire: &wire{under: config.HTTPClient, calls: map[string]int{}}, plain: plain,
-		other: dynamo.New(plain, table, dynamo.Options{}), table: table}
+		other: dynamo.New(plain, table), table: table}
 	config.HTTPClient = s.wire
 	s.sdk = dynamodb.NewFromConfig(config)
-	s.Store = dynamo.New(s.sdk, table, dynamo.Options{
-		Sleep: func(ctx context.Context, d time.Duration) error {
-			s.sleeping.Lock()
-			defer s.sleeping.Unlock()
-			s.slept = append(s.slept, d)
-			return ctx.Err()
-		},
-		Jitter: func() float64 { return 0.5 },
-	})
+	s.Store = dynamo.Paused(dynamo.New(s.sdk, table), func(ctx context.Context, d time.Duration) error {
+		s.sleeping.Lock()
+		defer s.sleeping.Unlock()
+		s.slept = append(s.slept, d)
+		return ctx.Err()
+	}, func() float64 { return 0.5 }, 0)
 	return s
 }
 
@@ -192,7 +189,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) *storetest.Harness {
 		table := dynamotest.NewTable(t, dynamodb.NewFromConfig(emulator.Config(t)))
 		open := func(t *testing.T) store.Store {
-			return dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table, dynamo.Options{})
+			return dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table)
 		}
 		return &storetest.Harness{
 			Store: open(t),
@@ -413,7 +410,7 @@ func TestLaggingIndex(t *testing.T) {
 		moved.Version = 2
 	})}
 	stays.Version = 1
-	got := expect.Get(dues(t.Context(), dynamo.New(client, s.table, dynamo.Options{})))(t)
+	got := expect.Get(dues(t.Context(), dynamo.New(client, s.table)))(t)
 	// Records that were read before the change are as they were.
 	for _, r := range got {
 		expect.Same(t, "what Due lists of "+r.Sort, expect.Get(s.Get(t.Context(), r.Key))(t), r)
@@ -465,7 +462,7 @@ func TestUnprocessedKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			partial := &partial{Client: s.plain, table: s.table, most: test.most}
-			ps := dynamo.New(partial, s.table, dynamo.Options{Sleep: func(context.Context, time.Duration) error { return nil }})
+			ps := dynamo.Paused(dynamo.New(partial, s.table), func(context.Context, time.Duration) error { return nil }, nil, 0)
 			got := map[string]bool{}
 			all, err := dues(t.Context(), ps)
 			for _, r := range all {
@@ -640,7 +637,7 @@ func (s spoilt) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Opt
 
 // A record that cannot be read takes no other with it out of what is listed, and is named.
 func TestARecordThatCannotBeRead(t *testing.T) {
-	s := dynamo.New(newSpoilt(), "table", dynamo.Options{})
+	s := dynamo.New(newSpoilt(), "table")
 	before := time.Unix(dynamo.Shards*60, 0) // a listing that begins with the first shard
 	for name, test := range map[string]struct {
 		reason string

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	tryTimeout = 5 * time.Second
+	tryTimeout = 5 * time.Second // DynamoDB usually answers within milliseconds
 	// maxTries tries, with the pauses between them, take 5 s on average and 10 s at most.
 	maxTries   = 12
 	firstPause = 20 * time.Millisecond
@@ -25,6 +25,13 @@ const (
 
 // errUnprocessed says that DynamoDB is too busy, which BatchGetItem reports without an error.
 var errUnprocessed = errors.New("records were left unread: the table is throttled")
+
+// pauses say how tries are timed.
+type pauses struct {
+	sleep      func(ctx context.Context, d time.Duration) error
+	jitter     func() float64 // from 0 to less than 1
+	tryTimeout time.Duration  // ends a try that gets no answer
+}
 
 // once switches the SDK's own repetitions off.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
@@ -130,19 +137,19 @@ func (s *Store) repeat(ctx context.Context, try func(context.Context) error) (op
 		if over := ctx.Err(); over != nil && f.kind == unanswered {
 			return open, fmt.Errorf("%w: %w", over, err)
 		}
-		if !f.passes() || n == maxTries || s.options.Sleep(ctx, s.pause(n)) != nil {
+		if !f.passes() || n == maxTries || s.sleep(ctx, s.pause(n)) != nil {
 			return open, err
 		}
 	}
 }
 
 func (s *Store) bounded(ctx context.Context, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.options.TryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.tryTimeout)
 	defer cancel()
 	return try(ctx)
 }
 
 // pause returns how long to wait after the nth try: a random part of a time that doubles.
 func (s *Store) pause(n int) time.Duration {
-	return time.Duration(s.options.Jitter() * float64(min(firstPause<<(n-1), longPause)))
+	return time.Duration(s.jitter() * float64(min(firstPause<<(n-1), longPause)))
 }

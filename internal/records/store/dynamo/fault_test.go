@@ -256,10 +256,10 @@ func TestContextEndsTheWaiting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			plain := dynamo.New(s.sdk, s.table, dynamo.Options{Sleep: func(ctx context.Context, _ time.Duration) error {
+			plain := dynamo.Paused(dynamo.New(s.sdk, s.table), func(ctx context.Context, _ time.Duration) error {
 				cancel()
 				return ctx.Err()
-			}})
+			}, nil, 0)
 			s.script("PutItem", repeated(test.event, most)...)
 			err := plain.Commit(ctx, store.Put(fixture("p", "s")))
 			expect.Same(t, fmt.Sprintf("%s: the outcome of error %v", test.reason, err), test.want, outcomeOf(err))
@@ -268,7 +268,7 @@ func TestContextEndsTheWaiting(t *testing.T) {
 	}
 	t.Run("Waiting", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		plain := dynamo.New(s.sdk, s.table, dynamo.Options{Jitter: func() float64 { return 0.99 }}) // with its own timer
+		plain := dynamo.Paused(dynamo.New(s.sdk, s.table), nil, func() float64 { return 0.99 }, 0) // with its own timer
 		refusals := repeated(throttled, most)
 		refusals[2] = refusals[2].then(cancel)
 		s.script("PutItem", refusals...)
@@ -289,7 +289,7 @@ func TestContextEndsTheWaiting(t *testing.T) {
 func TestHangingTry(t *testing.T) {
 	s := newStand(t)
 	r := s.put(t, fixture("p", "s"))
-	quick := dynamo.New(s.sdk, s.table, dynamo.Options{TryTimeout: 200 * time.Millisecond})
+	quick := dynamo.Paused(dynamo.New(s.sdk, s.table), nil, nil, 200*time.Millisecond)
 	hangs := func(r *http.Request) event {
 		return func(pass func() (*http.Response, error)) (*http.Response, error) {
 			_, _ = lost(pass)
