@@ -405,7 +405,7 @@ func TestForget(t *testing.T) {
 	left := map[string]bool{}
 	records := expect.Get(bolt.Open(b.dir+"/longshore.db", bolt.Options{MustExist: true, ReadOnly: true}))(t)
 	defer func() { _ = records.Close() }()
-	all, _, err := ledger.New(records, app.NewID).ScanHistories(t.Context(), "")
+	all, _, err := ledger.New(records, app.NewID).ScanPage(t.Context(), "", true)
 	if err != nil || len(all.Entries) != 2 {
 		t.Fatal(len(all.Entries), err)
 	}

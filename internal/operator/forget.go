@@ -49,7 +49,7 @@ func (c *Console) forgetIn(ctx context.Context, user, cursor string) (did Erasur
 	var unread error
 	err := ledger.Again(ctx, func(ctx context.Context) error {
 		var page ledger.Everything
-		page, next, unread = c.Records.ScanHistories(ctx, cursor)
+		page, next, unread = c.Records.ScanPage(ctx, cursor, true)
 		did.Running = 0
 		for _, one := range did.of(page) {
 			asked, err := c.datakey.AskedBy(ctx, one.asked, user)

@@ -47,7 +47,7 @@ func (s *site) asks(user, what, instance, binding, plan string) {
 func (s *site) everything() (all ledger.Everything) {
 	s.Helper()
 	for page, err := range paging.All(s.Context(), func(ctx context.Context, cursor string) ([]ledger.Everything, string, error) {
-		page, next, err := s.ledger.ScanHistories(ctx, cursor)
+		page, next, err := s.ledger.ScanPage(ctx, cursor, true)
 		return []ledger.Everything{page}, next, err
 	}) {
 		expect.OK(s, err)

@@ -182,7 +182,7 @@ func (c *Console) due(
 
 // records reads a page of all records.
 func (c *Console) records(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
-	page, next, err := c.Records.ScanPage(ctx, after)
+	page, next, err := c.Records.ScanPage(ctx, after, false)
 	return page.Records, next, err
 }
 
@@ -246,7 +246,7 @@ func (c *Console) rows(
 }
 
 func (c *Console) scanned(ctx context.Context, q Query) (rows []Row, next string, _ error) {
-	page, next, err := c.Records.ScanPage(ctx, q.After)
+	page, next, err := c.Records.ScanPage(ctx, q.After, false)
 	for _, r := range page.Records {
 		if q.lists(r) {
 			rows = append(rows, c.row(r))

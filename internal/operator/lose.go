@@ -14,8 +14,8 @@ import (
 // lose drops the sealed values of the records that do not open with the vault's key. If the vault
 // cannot be reached, it stops, and has dropped nothing that would open. It notes everything that is
 // lost, whether by this run or by an earlier one.
-func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
-	for _, is := range all.Records {
+func (r *rebuilding) lose(ctx context.Context, records []lifecycle.Record) error {
+	for _, is := range records {
 		lost, err := r.lost(ctx, vault.Of(is))
 		if err == nil && len(lost) > 0 {
 			is, err = acts.Decide(ctx, func() (lifecycle.Record, error) { return r.loseOf(ctx, is.Key) })

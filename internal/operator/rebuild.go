@@ -74,13 +74,21 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 
 func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[string]map[lifecycle.Key]bool{}}
-	before, err := c.Records.Scan(ctx)
+	var before []lifecycle.Record
+	var faults error
+	for rec, err := range paging.All(ctx, c.records) {
+		if err != nil {
+			faults = errors.Join(faults, err)
+			continue
+		}
+		before = append(before, rec)
+	}
 	if ctx.Err() != nil {
 		return r.out, ctx.Err()
 	}
 	var unread []string
-	if err != nil { // records that cannot be read do not stop the rest
-		unread = []string{fmt.Sprintf("records that cannot be read: %v", err)}
+	if faults != nil { // records that cannot be read do not stop the rest
+		unread = []string{fmt.Sprintf("records that cannot be read: %v", faults)}
 	}
 	if err := r.takeOver(ctx); err != nil {
 		return r.out, err
@@ -109,10 +117,10 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	if err := r.release(ctx); err != nil {
 		return r.out, err
 	}
-	if err := r.gone(ctx, before.Records); err != nil {
+	if err := r.gone(ctx, before); err != nil {
 		return r.out, err
 	}
-	if err := c.Records.Relist(ctx, before.Records); err != nil {
+	if err := c.Records.Relist(ctx, before); err != nil {
 		return r.out, err
 	}
 	if !rests { // a thing that was missed must not be taken for an orphan

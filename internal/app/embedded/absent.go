@@ -121,7 +121,7 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 		return live
 	}
 	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
-		page, next, err := records.ScanPage(ctx, cursor)
+		page, next, err := records.ScanPage(ctx, cursor, false)
 		return page.Records, next, err
 	}) {
 		if err != nil {

@@ -55,9 +55,6 @@ func logged(changes []Change) []Change {
 	return changes
 }
 
-// Drop removes an expired record at the version that was listed.
-func (d Due) Drop() Change { return d.drop }
-
 // lookUpTimeout bounds the look-up of a commit whose answer was lost. It applies even after the
 // commit's own time is over.
 const lookUpTimeout = 2 * time.Second

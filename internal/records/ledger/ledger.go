@@ -175,9 +175,10 @@ type Due struct {
 	Record    *lifecycle.Record
 	Inventory *Inventory
 	TargetUse *lifecycle.TargetUse
-	// Expires is when the record may be dropped; zero for never.
+	// Expires is when the record may be dropped; zero for never. Drop removes an expired record at
+	// the version that was listed.
 	Expires time.Time
-	drop    Change
+	Drop    Change
 }
 
 // Due reads one page of the records that are due at before. It leaves out records that cannot be
@@ -190,7 +191,7 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 		damaged = append(damaged, fmt.Errorf("listing what is due: %w", err))
 	}
 	for _, r := range page.Records {
-		d := Due{Expires: r.Expires, drop: Change{stored: store.Delete(r.Key, r.Version)}}
+		d := Due{Expires: r.Expires, Drop: Change{stored: store.Delete(r.Key, r.Version)}}
 		var err error
 		switch {
 		case isRecord(r):

@@ -145,7 +145,7 @@ func TestRecordsKeepEveryField(t *testing.T) {
 		t.Errorf("no entry expires at %v: %+v", forgotten, due)
 	}
 	for _, d := range due {
-		expect.OK(t, l.Commit(ctx, d.Drop()), "dropping:")
+		expect.OK(t, l.Commit(ctx, d.Drop), "dropping:")
 	}
 	if gone := read(t, l, instance); gone.Version != 0 || gone.State != lifecycle.Absent {
 		t.Errorf("dropped, but reads %+v", gone)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/store"
 )
@@ -13,36 +12,14 @@ import (
 type Everything struct {
 	Records []lifecycle.Record // the records of instances and bindings
 	Past    []lifecycle.PastOperation
-	Entries []lifecycle.Entry // entries of histories; see ScanHistories
+	Entries []lifecycle.Entry // entries of histories
 }
 
-// Scan reads everything but histories, which costs as much as reading the whole table: it is for
-// operators. It leaves out what cannot be read, and reports it in the error beside the rest.
-func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
-	var faults []error
-	for page, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]Everything, string, error) {
-		page, next, err := l.ScanPage(ctx, cursor)
-		return []Everything{page}, next, err
-	}) {
-		e.Records, e.Past = append(e.Records, page.Records...), append(e.Past, page.Past...)
-		faults = append(faults, err)
-	}
-	return e, errors.Join(faults...)
-}
-
-// ScanPage reads one page of everything but histories. Cursor is empty for the first page, then
-// the next of the page before.
-func (l *Ledger) ScanPage(ctx context.Context, cursor string) (Everything, string, error) {
-	return l.scanned(ctx, cursor, false)
-}
-
-// ScanHistories reads one page like ScanPage, with the entries of histories. There are many
-// entries, and most callers need none.
-func (l *Ledger) ScanHistories(ctx context.Context, cursor string) (Everything, string, error) {
-	return l.scanned(ctx, cursor, true)
-}
-
-func (l *Ledger) scanned(ctx context.Context, cursor string, histories bool) (e Everything, next string, _ error) {
+// ScanPage reads one page of everything; all pages cost as much as reading the whole table: it is for
+// operators. Cursor is empty for the first page, then the next of the page before. It leaves out what cannot
+// be read, and reports it in the error beside the rest. Entries of histories, of which there are many, are
+// read only if the caller wants histories.
+func (l *Ledger) ScanPage(ctx context.Context, cursor string, histories bool) (e Everything, next string, _ error) {
 	page, err := l.store.Scan(ctx, cursor)
 	faults := []error{err}
 	for _, r := range page.Records {

@@ -244,7 +244,7 @@ func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 		if d.Expires.IsZero() || now.Before(d.Expires) {
 			return nil
 		}
-		return r.commit(ctx, &report.Dropped, d.Drop())
+		return r.commit(ctx, &report.Dropped, d.Drop)
 	}
 	// The index may lag: the record decides.
 	c, err := r.Records.Record(ctx, d.Record.Key, now)
