@@ -19,15 +19,9 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Records are the methods of the ledger that a Vault needs.
-type Records interface {
-	DataKey(ctx context.Context) (ledger.DataKey, error)
-	Commit(ctx context.Context, changes ...ledger.Change) error
-}
-
 // A Vault seals under the data key, in the form of a vault.Local.
 type Vault struct {
-	records Records
+	records *ledger.Ledger
 	over    vault.Vault
 	turn    chan struct{} // a lock for which a caller waits no longer than its context allows
 	local   atomic.Pointer[vault.Local]
@@ -36,7 +30,7 @@ type Vault struct {
 var _ vault.Vault = (*Vault)(nil)
 
 // New returns a vault; over seals its data key. It calls nothing.
-func New(records Records, over vault.Vault) *Vault {
+func New(records *ledger.Ledger, over vault.Vault) *Vault {
 	return &Vault{records: records, over: over, turn: make(chan struct{}, 1)}
 }
 
