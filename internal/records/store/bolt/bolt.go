@@ -185,8 +185,7 @@ func (s *Store) get(ctx context.Context, key store.Key) (r store.Record, transac
 	if err == nil {
 		err = s.view(ctx, func(c *content) error {
 			transaction = int64(c.tx.ID())
-			found := false
-			if r, found, err = c.read(joinKey(key)); err == nil && !found {
+			if r, err = c.read(joinKey(key)); err == nil && r.Version == 0 {
 				err = store.ErrNotFound
 			}
 			r = own(r)

@@ -173,12 +173,10 @@ func follow(cursor *bbolt.Cursor, before, named []byte) (key, value []byte, err 
 
 func misses(before []byte) error { return damaged("what follows on %s is missing", nameOf(before)) }
 
-// visit handles a proven entry and reports whether it wants more.
-type visit func(key, value []byte) (more bool, err error)
-
-// walk visits the entries in order, beginning with the key from. For each damaged entry, and for each place
-// where entries are missing, it calls bad, which returns nil to go on, or the error that ends the walk.
-func (c chain) walk(from []byte, f visit, bad func(error) error) error {
+// walk visits the entries in order, beginning with the key from: f handles an entry, which it proves, and reports
+// whether it wants more. For each damaged entry, and for each place where entries are missing, walk calls bad, which
+// returns nil to go on, or the error that ends the walk.
+func (c chain) walk(from []byte, f func(key, value []byte) (more bool, err error), bad func(error) error) error {
 	cursor := c.Cursor()
 	key, value, fault := seekBefore(cursor, from)
 	if key == nil {

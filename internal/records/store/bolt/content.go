@@ -106,14 +106,13 @@ func (c *content) make(identity string) error {
 	return about{tally: c.tally, identity: identity}.write(c.tx.Bucket(aboutBucket))
 }
 
-// read returns the record without its key, and whether there is one.
-func (c *content) read(key []byte) (r store.Record, found bool, err error) {
+// read returns the record without its key; version 0 if there is none.
+func (c *content) read(key []byte) (r store.Record, err error) {
 	v, err := c.records.read(key)
 	if v == nil || err != nil {
-		return r, false, err
+		return r, err
 	}
-	r, err = decode(key, v)
-	return r, err == nil, err
+	return decode(key, v)
 }
 
 // list fills a page with the records whose joined keys start with prefix, beginning with the
@@ -148,11 +147,11 @@ func (c *content) listDue(before time.Time, after []byte) (store.Page, error) {
 		if err = cmp.Or(proven(k, v), err); err != nil {
 			return true, err
 		}
-		r, found, err := c.read(key)
+		r, err := c.read(key)
 		if err != nil {
 			return true, err
 		}
-		if kept, _ := store.Milliseconds(r.Due); !found || kept != due {
+		if kept, _ := store.Milliseconds(r.Due); r.Version == 0 || kept != due {
 			return true, damaged("due index and %s disagree", nameOf(key))
 		}
 		if r.Key, err = splitKey(key); err == nil {
@@ -223,7 +222,7 @@ func (d *Damage) leaveOut(err error) error {
 func (c *content) require(changes []store.Change) error {
 	for _, change := range changes {
 		r := change.Record
-		old, _, err := c.read(joinKey(r.Key))
+		old, err := c.read(joinKey(r.Key))
 		if err == nil && r.Version != old.Version {
 			err = fmt.Errorf("record %q of %q is at version %d, not %d: %w",
 				r.Sort, r.Partition, old.Version, r.Version, store.ErrConflict)
