@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/records/store/bolt"
 )
 
 // File writes a new file, whole or not at all, that only its owner can read.
@@ -46,14 +47,5 @@ func File(path string, write func(io.Writer) error) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return fail("cannot be written", "name one that can", err)
 	}
-	return Sync(filepath.Dir(path))
-}
-
-// Sync flushes the names of a folder's files to the disk.
-func Sync(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return bolt.SyncFolder(filepath.Dir(path))
 }

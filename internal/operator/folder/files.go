@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/records/store/bolt"
 )
 
 // writeJSON writes a file of a data folder with mode 0600. After a crash, the file is either complete or absent.
@@ -28,5 +28,5 @@ func writeJSON(path string, v any) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return backup.Sync(filepath.Dir(path))
+	return bolt.SyncFolder(filepath.Dir(path))
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
@@ -52,7 +51,7 @@ func (f *Folder) salvageRecords() error {
 	if err := os.Rename(f.Path(fileSalvaged), f.Path(fileRecords)); err != nil {
 		return err
 	}
-	if err := backup.Sync(f.Dir); err != nil {
+	if err := bolt.SyncFolder(f.Dir); err != nil {
 		return err
 	}
 	return f.openRecords()

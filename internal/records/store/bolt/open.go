@@ -150,7 +150,7 @@ func create(path string) (err error) {
 			err = e
 		}
 		if err == nil {
-			err = syncFolder(dir)
+			err = SyncFolder(dir)
 		}
 	}()
 	defer func() { err = errors.Join(err, temporary.Close()) }()
@@ -172,8 +172,8 @@ func create(path string) (err error) {
 	return err
 }
 
-// syncFolder puts a file's name on the disk, as syncing the file does with its content.
-func syncFolder(dir string) error {
+// SyncFolder puts the names of a folder's files on the disk, as syncing a file does with its content.
+func SyncFolder(dir string) error {
 	if runtime.GOOS == "windows" { // Windows has no such call and needs none
 		return nil
 	}
