@@ -113,7 +113,7 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 		found, next, err = c.running(ctx, q)
 	case q.NewestFirst():
 		named = true
-		found, next, err = c.rows(ctx, known, c.existing(q), q, asItIs)
+		found, next, err = c.rows(ctx, known, c.existing(q), q, nil)
 	default:
 		found, next, err = c.scanned(ctx, q)
 	}
@@ -220,11 +220,8 @@ func (c *Console) existing(q Query) func(context.Context, string) ([]lifecycle.R
 	}
 }
 
-// asItIs adds nothing to a row.
-func asItIs(*Row, lifecycle.Record) {}
-
-// rows returns the rows that the query chooses from a page of records, and completes each of them. Known and q come from
-// Console.platforms.
+// rows returns the rows that the query chooses from a page of records, and completes each of them if complete is given. Known
+// and q come from Console.platforms.
 func (c *Console) rows(
 	ctx context.Context, known map[string]string, read func(context.Context, string) ([]lifecycle.Record, string, error), q Query,
 	complete func(*Row, lifecycle.Record),
@@ -238,7 +235,9 @@ func (c *Console) rows(
 		}
 		if q.chooses(row) {
 			row.PlatformName = known[row.Platform]
-			complete(&row, r)
+			if complete != nil {
+				complete(&row, r)
+			}
 			all = append(all, row)
 		}
 	}

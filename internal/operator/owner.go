@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // Owner finds the record that a name on a server or in an account belongs to. If no record derives
@@ -69,8 +69,8 @@ func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, 
 // ofLabel asks the inventories. If one of them cannot be listed, the name may be in that one.
 func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 	var unread []error
-	for _, provider := range slices.Sorted(maps.Keys(c.Inventories)) {
-		for h, err := range paging.All(ctx, c.Inventories[provider].List) {
+	for provider, inventory := range sorted.Map(c.Inventories) {
+		for h, err := range paging.All(ctx, inventory.List) {
 			if err != nil {
 				unread = append(unread, err)
 				continue

@@ -16,7 +16,7 @@ func (c *Console) Quarantined(ctx context.Context, q Query) (all []Row, next str
 	if err != nil {
 		return nil, "", err
 	}
-	return c.rows(ctx, known, c.orphans, q, asItIs)
+	return c.rows(ctx, known, c.orphans, q, nil)
 }
 
 // orphans reads one page of the orphans that are in quarantine, or were released from it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/work/reaper"
@@ -165,8 +166,8 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 	r.settled = true
 	// Instances come first: a binding takes the incarnation of its instance.
 	for _, bindings := range []bool{false, true} {
-		for _, name := range slices.Sorted(maps.Keys(holdings)) {
-			for _, h := range holdings[name] {
+		for name, all := range sorted.Map(holdings) {
+			for _, h := range all {
 				if (h.Tags.Binding != "") != bindings {
 					continue
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
@@ -101,11 +102,10 @@ type reconciliation struct {
 // reconciliations yields a run for each target of the scope, and an error for each provider whose targets are not known.
 func (c *Console) reconciliations(ctx context.Context, s Scope) iter.Seq2[*reconciliation, error] {
 	return func(yield func(*reconciliation, error) bool) {
-		for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
+		for name, w := range sorted.Map(c.Servers) {
 			if s.Provider != "" && name != s.Provider {
 				continue
 			}
-			w := c.Servers[name]
 			targets, err := w.Targets(ctx)
 			if err != nil {
 				if !yield(nil, fmt.Errorf("reading which targets provider %q has: %w", name, err)) {

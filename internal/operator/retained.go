@@ -20,7 +20,7 @@ func (c *Console) Retained(ctx context.Context, q Query) (all []Row, next string
 	if err != nil {
 		return nil, "", err
 	}
-	return c.rows(ctx, known, c.kept, q, asItIs)
+	return c.rows(ctx, known, c.kept, q, nil)
 }
 
 // kept reads one page of the former lives that plans keep.
