@@ -36,7 +36,7 @@ func commitUntil(ctx context.Context, s *bolt.Store) <-chan error {
 }
 
 // An open store is checked and saved while others commit, and is then as it was. A snapshot is a whole store file of the
-// same identity, with what was committed before.
+// same identity, with what was committed before. A check ends with whoever wants it, and finds nothing then.
 func TestCheckAndSnapshotBesideCommits(t *testing.T) {
 	s := open(t, newPath(t))
 	want := fill(t, s, 300)
@@ -60,6 +60,9 @@ func TestCheckAndSnapshotBesideCommits(t *testing.T) {
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) && !errors.Is(err, bolt.ErrUnknown) {
 		t.Errorf("a commit beside a check: %v", err)
+	}
+	if found, err := s.Check(ctx); !errors.Is(err, context.Canceled) || found.Wrong > 0 {
+		t.Errorf("a check that nobody wants: %+v %v", found, err)
 	}
 	expect.OK(t, s.Commit(t.Context(), store.Put(fixture("partition 0", "after"))))
 	got := expect.Get(contents(t.Context(), open(t, path)))(t)
@@ -121,18 +124,6 @@ func TestCheckThatDies(t *testing.T) {
 	}
 }
 
-// A check ends with whoever wants it, and finds nothing then.
-func TestCheckIsCancelled(t *testing.T) {
-	s := open(t, newPath(t))
-	fill(t, s, 20)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if found, err := s.Check(ctx); !errors.Is(err, context.Canceled) || found.Wrong > 0 {
-		t.Errorf("%+v %v", found, err)
-	}
-	expect.OK(t, s.Commit(t.Context(), store.Put(fixture("partition", "sort"))))
-}
-
 // A record that bbolt does not find is not said to be absent, and none is made in its place.
 func TestAFalseAbsence(t *testing.T) {
 	for _, sort := range []string{"record 0000", "record 0065", "record 0129"} { // first, midst, last
@@ -171,10 +162,9 @@ func TestDamageInAGroup(t *testing.T) {
 	good := fixture("a partition", "good")
 	good.Due = time.Time{}
 	bad.Version, bad.Due = 1, due.Add(time.Hour)
-	release, answers := queued(t, s, func() error { return s.Commit(t.Context(), store.Put(bad)) },
+	answers := grouped(s, nil, func() error { return s.Commit(t.Context(), store.Put(bad)) },
 		func() error { return s.Commit(t.Context(), store.Put(good)) })
-	release()
-	expect.Fails(t, "the damaged one", bolt.ErrDamaged, <-answers[0])
-	expect.OK(t, <-answers[1], "the other:")
+	expect.Fails(t, "the damaged one", bolt.ErrDamaged, answers[0])
+	expect.OK(t, answers[1], "the other:")
 	expect.Same(t, "the version of what was refused", 1, expect.Get(s.Get(t.Context(), bad.Key))(t).Version)
 }

@@ -230,13 +230,8 @@ func TestGarbage(t *testing.T) {
 					page = random.IntN(pages)
 				}
 				kind.spoil(random, file[page*size:][:size])
-				isDamaged := false
-				if name == "OtherPageRenamed" {
-					isDamaged = sm.check(t, fmt.Sprintf("page %d, %d", page, i), path, file)
-				} else {
-					isDamaged = sm.verify(t, fmt.Sprintf("page %d, %d", page, i), path, file, i%4 == 0)
-				}
-				if isDamaged {
+				what, renamed := fmt.Sprintf("page %d, %d", page, i), name == "OtherPageRenamed"
+				if renamed && sm.check(t, what, path, file) || !renamed && sm.verify(t, what, path, file, i%4 == 0) {
 					damaged++
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 	"weak"
@@ -14,20 +15,28 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// queued starts the commits one after the other while none may write, so that
-// they make one group in this order, and gives what will become of each.
-func queued(t *testing.T, s *bolt.Store, commits ...func() error) (release func(), answers []chan error) {
-	t.Helper()
-	free := s.HoldCommits()
-	for i, commit := range commits {
-		answer := make(chan error, 1)
-		go func() { answer <- commit() }()
-		for s.Waiting() != i+1 {
-			runtime.Gosched()
-		}
-		answers = append(answers, answer)
+// waits returns once so many commits wait to be written.
+func waits(s *bolt.Store, commits int) {
+	for s.Waiting() != commits {
+		runtime.Gosched()
 	}
-	return free, answers
+}
+
+// grouped starts the commits one after the other while none may write, so that they make one group in this order, does what else
+// is to be done then, if anything, and gives what becomes of each.
+func grouped(s *bolt.Store, meanwhile func(), commits ...func() error) []error {
+	release, answers := s.HoldCommits(), make([]error, len(commits))
+	var all sync.WaitGroup
+	for i, commit := range commits {
+		all.Go(func() { answers[i] = commit() })
+		waits(s, i+1)
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	release()
+	all.Wait()
+	return answers
 }
 
 // Commits that wait for the disk are written together, in one transaction.
@@ -39,20 +48,16 @@ func TestWaitingCommitsShareATransaction(t *testing.T) {
 		commits = append(commits, func() error { return s.Commit(t.Context(), store.Put(r)) })
 	}
 	before := s.Transactions()
-	release, answers := queued(t, s, commits...)
-	release()
-	for i, answer := range answers {
-		expect.OK(t, <-answer, "commit", i)
+	for i, err := range grouped(s, nil, commits...) {
+		expect.OK(t, err, "commit", i)
 	}
 	expect.Same(t, "transactions of 64 commits that waited", 1, s.Transactions()-before)
 	expect.Same(t, "records", 64, len(expect.Get(s.List(t.Context(), "partition", "", "", 0))(t).Records))
 
 	// A group in which all is refused writes nothing: its commits are at version 0, and the records at 1.
 	before = s.Transactions()
-	release, answers = queued(t, s, commits[0], commits[1])
-	release()
-	for _, answer := range answers {
-		expect.Fails(t, "a commit", store.ErrConflict, <-answer)
+	for _, err := range grouped(s, nil, commits[0], commits[1]) {
+		expect.Fails(t, "a commit", store.ErrConflict, err)
 	}
 	expect.Same(t, "transactions of commits that are refused", 0, s.Transactions()-before)
 }
@@ -68,18 +73,18 @@ func TestAGroupIsCheckedInOrder(t *testing.T) {
 	put := func(ctx context.Context, changes ...store.Change) func() error {
 		return func() error { return s.Commit(ctx, changes...) }
 	}
-	release, answers := queued(t, s,
-		put(t.Context(), store.Put(a)),
+	leaves := func() { // while it waits
+		cancel()
+		waits(s, 4)
+	}
+	answers := grouped(s, leaves, put(t.Context(), store.Put(a)),
 		put(t.Context(), store.Put(b), store.Put(a)),               // a exists by now: nothing of it is written
 		put(t.Context(), store.Put(second), store.Check(b.Key, 0)), // builds on the first
 		put(cancelled, store.Put(b)),
 		put(t.Context(), store.Put(b)),
 	)
-	cancel()
-	expect.Fails(t, "a commit whose context ended while it waited", context.Canceled, <-answers[3])
-	release()
-	for i, want := range map[int]error{0: nil, 1: store.ErrConflict, 2: nil, 4: nil} {
-		expect.Fails(t, fmt.Sprintf("commit %d", i), want, <-answers[i])
+	for i, want := range []error{nil, store.ErrConflict, nil, context.Canceled, nil} {
+		expect.Fails(t, fmt.Sprintf("commit %d", i), want, answers[i])
 	}
 	for key, want := range map[store.Key]int64{a.Key: 2, b.Key: 1} {
 		expect.Same(t, "the version of "+key.Sort, want, expect.Get(s.Get(t.Context(), key))(t).Version)
@@ -93,11 +98,8 @@ func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 	s := expect.Get(bolt.Open(path, bolt.Options{}))(t)
 	r := fixture("partition", "sort")
 	commit := func() error { return s.Commit(t.Context(), store.Put(r)) }
-	release, answers := queued(t, s, commit, commit)
-	expect.OK(t, s.LoseFile())
-	release()
-	for i, answer := range answers {
-		if err := <-answer; err == nil || errors.Is(err, store.ErrConflict) {
+	for i, err := range grouped(s, func() { expect.OK(t, s.LoseFile()) }, commit, commit) {
+		if err == nil || errors.Is(err, store.ErrConflict) {
 			t.Errorf("commit %d answers %v although nothing can be written", i, err)
 		}
 	}
@@ -117,10 +119,8 @@ func TestAnsweredCommitsAreForgotten(t *testing.T) {
 		bodies = append(bodies, weak.Make(&r.Body[0]))
 		commits = append(commits, func() error { return s.Commit(t.Context(), store.Put(r)) })
 	}
-	release, answers := queued(t, s, commits...)
-	release()
-	for _, answer := range answers {
-		expect.OK(t, <-answer)
+	for _, err := range grouped(s, nil, commits...) {
+		expect.OK(t, err)
 	}
 	clear(commits)
 	s.HoldCommits()() // the writer has ended

@@ -1,11 +1,14 @@
 package bolt_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/storetest"
 )
 
 // A new store is one file, with an identity of its own that stays.
@@ -114,26 +118,6 @@ func editFile(t *testing.T, path string, f func(*bbolt.Tx) error) {
 	expect.OK(t, errors.Join(db.Update(f), db.Close()))
 }
 
-func TestLockedByAnotherProcess(t *testing.T) {
-	for name, end := range map[string]func(*process) error{
-		"Ended":  func(p *process) error { return p.in.Close() },
-		"Killed": func(p *process) error { return p.Process.Kill() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := newPath(t)
-			holder := start(t, "holder", path)
-			if !holder.out.Scan() || holder.out.Text() != "open" {
-				t.Fatal("the other process has not opened the store")
-			}
-			expect.Fails(t, "the error", bolt.ErrLocked, expect.Err(bolt.Open(path, bolt.Options{})))
-			expect.OK(t, end(holder))
-			_ = holder.Wait() // killed or not, it is gone
-			open(t, path, bolt.Options{MustExist: true})
-		})
-	}
-}
-
 func TestOpenWaitsForTheLock(t *testing.T) {
 	path := newPath(t)
 	first := open(t, path)
@@ -179,4 +163,113 @@ func TestFirstOpensTogether(t *testing.T) {
 	for _, k := range keys {
 		expect.Get(s.Get(t.Context(), k))(t)
 	}
+}
+
+// The tests start themselves again as another process, which writes into the store at this path.
+const pathVariable = "BOLT_TEST_PATH"
+
+func TestMain(m *testing.M) {
+	bolt.BeChecker()
+	path := os.Getenv(pathVariable)
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	fmt.Fprintln(os.Stderr, writeForEver(path))
+	os.Exit(1)
+}
+
+// writeForEver commits from several goroutines and names each commit that was answered, until it is killed. Each commit adds a
+// record to the writer's own and counts it in the writer's first.
+func writeForEver(path string) error {
+	s, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		return err
+	}
+	const writers = 16
+	var mu sync.Mutex // one line at a time
+	errs := make(chan error)
+	for w := range writers {
+		go func() {
+			partition := fmt.Sprint("writer ", w)
+			counter := store.Record{Key: store.Key{Partition: partition, Sort: "counter"}}
+			if old, err := s.Get(context.Background(), counter.Key); err == nil {
+				counter = old
+			}
+			for {
+				next := fixture(partition, fmt.Sprintf("record %06d", counter.Version+1))
+				if err := s.Commit(context.Background(), store.Put(counter), store.Put(next)); err != nil {
+					errs <- err
+					return
+				}
+				counter.Version++
+				mu.Lock()
+				fmt.Printf("%s %d\n", partition, counter.Version)
+				mu.Unlock()
+			}
+		}()
+	}
+	return <-errs
+}
+
+// startWriter starts another process that writes for ever, and gives what it says.
+func startWriter(t *testing.T, path string) (p *exec.Cmd, out *bufio.Scanner) {
+	t.Helper()
+	p = exec.Command(expect.Get(os.Executable())(t))
+	p.Env, p.Stderr = append(os.Environ(), pathVariable+"="+path), os.Stderr
+	out = bufio.NewScanner(expect.Get(p.StdoutPipe())(t))
+	expect.OK(t, p.Start())
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // where the test has not ended it
+		_ = p.Wait()
+	})
+	return p, out
+}
+
+// TestKilled kills a process in the midst of its commits, several times over one file: the file is that process's alone until
+// then, and every commit that was answered is there, and whole.
+func TestKilled(t *testing.T) {
+	path := newPath(t)
+	answered := map[string]int{}
+	for round := range 4 {
+		writer, out := startWriter(t, path)
+		read := func() bool {
+			if !out.Scan() {
+				return false
+			}
+			var w, n int
+			expect.Get(fmt.Sscanf(out.Text(), "writer %d %d", &w, &n))(t, "the other process says", out.Text(), ":")
+			answered[fmt.Sprint("writer ", w)] = n
+			return true
+		}
+		for range 100 + 13*round {
+			if !read() {
+				t.Fatal("the other process ended by itself")
+			}
+		}
+		if round == 0 {
+			expect.Fails(t, "while another process has it", bolt.ErrLocked, expect.Err(bolt.Open(path, bolt.Options{})))
+		}
+		expect.OK(t, writer.Process.Kill())
+		for read() { // what it said before it died
+		}
+		_ = writer.Wait() // killed, as it should be
+
+		s := open(t, path, bolt.Options{MustExist: true})
+		for partition, n := range answered {
+			counter := expect.Get(s.Get(t.Context(), store.Key{Partition: partition, Sort: "counter"}))(t)
+			made := int(counter.Version)
+			if made != n && made != n+1 {
+				t.Errorf("%s was answered %d commits and made %d", partition, n, made)
+			}
+			records := expect.Get(storetest.Gather(func(cursor string) (store.Page, error) {
+				return s.List(t.Context(), partition, "record ", cursor, 0)
+			}))(t)
+			for i, r := range records {
+				expect.Same(t, partition, fmt.Sprintf("record %06d", i+1), r.Sort)
+			}
+			expect.Same(t, fmt.Sprintf("%s: records", partition), made, len(records))
+		}
+		closeStore(t, s)
+	}
+	expect.Same(t, "writers that were answered", 16, len(answered))
 }
