@@ -125,26 +125,6 @@ func TestListsAreRead(t *testing.T) {
 	}
 }
 
-// Over a stack, the names of the platforms are read from a secret: once for a page.
-func TestAPageReadsTheNamesOfPlatformsOnce(t *testing.T) {
-	s := newSite(t)
-	s.provision("one", "sync")
-	read := 0
-	s.console.Platforms = func(context.Context) (map[string]string, error) {
-		read++
-		return map[string]string{s.caller().Platform: "cf"}, nil
-	}
-	for name, list := range map[string]func(context.Context,
-		operator.Query) ([]operator.Row, string, error){"List": s.console.List,
-		"Upgrades": s.console.Upgrades, "Retained": s.console.Retained, "Quarantined": s.console.Quarantined} {
-		read = 0
-		rows, _, err := list(t.Context(), operator.Query{What: operator.Instances, Platform: "cf"})
-		if err != nil || read != 1 || name == "List" && (len(rows) != 1 || rows[0].PlatformName != "cf") {
-			t.Errorf("%s reads them %d times, and lists %+v: %v", name, read, rows, err)
-		}
-	}
-}
-
 // TestUpgrades proves that an instance is listed exactly if an update by its platform, or a
 // newer version by the operator, would change it.
 func TestUpgrades(t *testing.T) {
@@ -236,6 +216,7 @@ func knowing(t *testing.T) *site {
 	s.console.Names = map[string]func(provider.Tags) []string{
 		"demo": func(t provider.Tags) []string { return []string{s.demo().Name(t)} }}
 	s.console.Platforms = func(context.Context) (map[string]string, error) {
+		s.looks++
 		return map[string]string{s.caller().Platform: "korifi", "p-other": "sap"}, nil
 	}
 	return s
@@ -320,10 +301,18 @@ func TestAFormerLifeKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// A platform is known by name and id. An empty list would say that one that is not known has nothing.
+// A platform is known by name and id. An empty list would say that one that is not known has nothing. Over a stack, the names of
+// the platforms are read from a secret: once for a page.
 func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 	s := knowing(t)
 	s.ordered("one")
+	for n, list := range []func(context.Context, operator.Query) ([]operator.Row, string, error){
+		s.console.List, s.console.Upgrades, s.console.Retained, s.console.Quarantined} {
+		rows := s.rows(list, operator.Query{What: operator.Instances, Platform: "korifi"})
+		if s.looks != n+1 || n == 0 && len(rows) != 1 {
+			t.Errorf("%d lists read the names %d times; the last one has %+v", n+1, s.looks, rows)
+		}
+	}
 	of := func(platform string, want int) {
 		t.Helper()
 		rows := s.rows(s.console.List, operator.Query{What: operator.Instances, Platform: platform})
@@ -413,12 +402,4 @@ type unlisted struct{}
 
 func (unlisted) List(context.Context, string) ([]provider.Holding, string, error) {
 	return nil, "", errors.New("not reached")
-}
-
-// A thing in quarantine is found by its name, too.
-func TestOwnerOfWhatNoRecordHas(t *testing.T) {
-	s, name, _ := enclosed(t)
-	if r := expect.Get(s.console.Owner(t.Context(), name))(t); r.Instance != "one" || r.State != "quarantined" || r.Life == "" {
-		t.Errorf("%+v", r)
-	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
+	"github.com/longshore/longshore/internal/test/storetest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
@@ -40,6 +41,7 @@ type site struct {
 	console *operator.Console
 	ledger  *ledger.Ledger
 	stalled bool // what is begun does not go on, and callers accept that
+	looks   int  // how often the console has read the platforms; see knowing
 	asker   lifecycle.Asker
 	said    json.RawMessage // of the asker, by the platform
 }
@@ -247,26 +249,17 @@ func TestRebuildOfAPointer(t *testing.T) {
 	key := store.Key{Partition: "B#p#b", Sort: "POINTER"}
 	r := expect.Get(s.store.Get(t.Context(), key))(t)
 	expect.OK(t, s.store.Commit(t.Context(), store.Delete(key, r.Version)))
-	others := &faster{Store: s.store, key: key, left: 2}
-	s.console.Records = ledger.New(others, s.id)
-	expect.Get(s.console.Rebuild(t.Context()))(t)
-	expect.Same(t, "conflicts that are left", 0, others.left)
-	s.refuses("the id is used twice", lifecycle.Conflict, "", s.bind("two", "b", "sync", ""))
-}
-
-// faster is a store in which some of the next writes of a key meet a conflict.
-type faster struct {
-	store.Store
-	key  store.Key
-	left int
-}
-
-func (f *faster) Commit(ctx context.Context, changes ...store.Change) error {
-	if f.left > 0 && slices.ContainsFunc(changes, func(c store.Change) bool { return c.Record.Key == f.key }) {
-		f.left--
+	left := 2 // some of the next writes of the key meet a conflict
+	s.console.Records = ledger.New(&storetest.Faulty{Store: s.store, Before: func(changes []store.Change) error {
+		if left == 0 || !slices.ContainsFunc(changes, func(c store.Change) bool { return c.Record.Key == key }) {
+			return nil
+		}
+		left--
 		return store.ErrConflict
-	}
-	return f.Store.Commit(ctx, changes...)
+	}}, s.id)
+	expect.Get(s.console.Rebuild(t.Context()))(t)
+	expect.Same(t, "conflicts that are left", 0, left)
+	s.refuses("the id is used twice", lifecycle.Conflict, "", s.bind("two", "b", "sync", ""))
 }
 
 // A table that was restored to an earlier time has records of what was deleted
@@ -385,6 +378,17 @@ func (s *site) asked() broker.BindRequest {
 	return q
 }
 
+// ended requires that the history says once that a rebuild has ended the operation, however often a rebuild was run.
+func (s *site) ended(key lifecycle.Key, kind lifecycle.Kind) {
+	s.Helper()
+	history, _, err := s.ledger.History(s.Context(), key, "", 0)
+	history = slices.DeleteFunc(history, func(e lifecycle.Entry) bool { return e.Key != key })
+	if err != nil || len(history) != 1 || history[0].Kind != kind || history[0].Phase != lifecycle.Failed ||
+		!strings.Contains(history[0].Description, "lost what was asked for") {
+		s.Errorf("the history of %q has %+v: %v", key.Instance, history, err)
+	}
+}
+
 // rebuilds requires that a rebuild gives up what the lost key had sealed, and
 // no more, and that everything then goes on. A second one says the same.
 func (s *site) rebuilds() {
@@ -396,6 +400,8 @@ func (s *site) rebuilds() {
 			Failed: []string{"begun", "binds/d"}, Kept: 7})
 		expect.Same(s, "things that were told", 8, len(told))
 	}
+	s.ended(lifecycle.Key{Platform: "p", Instance: "begun"}, lifecycle.Provision)
+	s.ended(lifecycle.Key{Platform: "p", Instance: "binds", Binding: "d"}, lifecycle.Bind)
 	s.lost("one", "b", "rotatable")
 	s.lost("two", "c", "sync")
 	s.again("one", "rotatable")
@@ -416,55 +422,21 @@ func (s *site) rebuilds() {
 	expect.Same(s, "things that are left", 0, len(s.things.Things()))
 }
 
-// dying are records of which the nth commit does not come about, and none after.
-type dying struct {
-	store.Store
-	left int
-}
-
-var errDied = errors.New("died")
-
-func (d *dying) Commit(ctx context.Context, changes ...store.Change) error {
-	if d.left--; d.left < 0 {
-		return errDied
-	}
-	return d.Store.Commit(ctx, changes...)
-}
-
 // With the vault's key lost and another in its place, records keep all that is not sealed; bindings are to be rotated; what
 // runs and cannot go on has failed. A rebuild that dies anywhere is ended by the next one.
 func TestRebuildWithALostKey(t *testing.T) {
 	for n, died := 0, true; died; n++ {
 		s := lostKey(t)
 		whole := s.console.Records
-		s.console.Records = ledger.New(&dying{Store: s.store, left: n}, s.id)
+		s.console.Records = ledger.New(storetest.Dying(s.store, n), s.id)
 		_, err := s.console.Rebuild(t.Context())
 		if died = err != nil; died {
-			expect.Fails(t, "the rebuild", errDied, err)
+			expect.Fails(t, "the rebuild", storetest.ErrDied, err)
 		} else if n < 6 {
 			t.Errorf("a rebuild took %d commits", n)
 		}
 		s.console.Records = whole
 		s.rebuilds()
-	}
-}
-
-// The history says that an operation has failed that a rebuild ended, once however often it is run.
-func TestRebuildLogsWhatItEnds(t *testing.T) {
-	s := lostKey(t)
-	for range 2 {
-		expect.Get(s.console.Rebuild(t.Context()))(t)
-	}
-	for key, kind := range map[lifecycle.Key]lifecycle.Kind{
-		{Platform: "p", Instance: "begun"}:               lifecycle.Provision,
-		{Platform: "p", Instance: "binds", Binding: "d"}: lifecycle.Bind,
-	} {
-		history, _, err := s.ledger.History(t.Context(), key, "", 0)
-		history = slices.DeleteFunc(history, func(e lifecycle.Entry) bool { return e.Key != key })
-		if err != nil || len(history) != 1 || history[0].Kind != kind || history[0].Phase != lifecycle.Failed ||
-			!strings.Contains(history[0].Description, "lost what was asked for") {
-			t.Errorf("the history of %q has %+v: %v", key.Instance, history, err)
-		}
 	}
 }
 

@@ -60,13 +60,11 @@ func (h *host) effect(do func() error) error {
 	if h.dieAt == 0 && !h.after {
 		return errCut
 	}
-	if err := do(); err != nil {
-		return err
+	err := do()
+	if err == nil && h.dieAt == 0 {
+		err = errCut
 	}
-	if h.dieAt == 0 {
-		return errCut
-	}
-	return nil
+	return err
 }
 
 // hostRecords are records whose writes are effects.
@@ -238,11 +236,18 @@ func TestReconcile(t *testing.T) {
 			s.goesOn(h)
 		})
 	}
-	s, _ := restored(t, "one")
+	// Until then no rebuild lists the server: its things are no orphans, and missing ones are not gone.
+	s, h := restored(t, "one")
+	s.listsOf(h, 0, target.Restored)
+	s.console.Inventories["demo"] = s.guarded(h)
+	if _, err := s.console.Rebuild(t.Context()); err == nil {
+		t.Error("a rebuild goes by what a restored server lacks")
+	}
 	none := operator.Scope{Provider: "demo", Target: "west", Meant: true}
 	isRefused(t, "a target that is none", expect.Err(s.console.Reconcile(t.Context(), none)))
 	demo := operator.Scope{Provider: "demo", Meant: true}
 	expect.Same(t, "servers of the provider", 1, len(expect.Get(s.console.Reconcile(t.Context(), demo))(t)))
+	s.listsOf(h, 1, "")
 }
 
 // A provider whose servers are not known does not hide what was done with another one's, and does not count as being in order.
@@ -312,40 +317,19 @@ func (s *site) listsOf(h *host, want int, kind string) {
 	}
 }
 
-// Rebuild lists no restored server: its things are no orphans, and missing ones are not gone.
-func TestRestoredServersAreNotListed(t *testing.T) {
-	s, h := restored(t, "one")
-	s.listsOf(h, 0, target.Restored)
-	s.console.Inventories["demo"] = s.guarded(h)
-	if _, err := s.console.Rebuild(t.Context()); err == nil {
-		t.Error("a rebuild goes by what a restored server lacks")
-	}
-	s.reconciles(true)
-	s.listsOf(h, 1, "")
-}
-
-// A released thing is in use by an operator's word.
-func TestReconcileLeavesWhatWasReleased(t *testing.T) {
+// A released thing is in use by an operator's word, and left alone. A login that is back is locked also where its id is being
+// bound again: that binding has another login.
+func TestReconcileLocksTheLoginOfAnEarlierLifeAlone(t *testing.T) {
 	s, h := restored(t, "one")
 	tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Binding: "stray", Incarnation: "n"}
 	h.things["stray"] = provider.Holding{Name: "stray", Tags: tags, Target: provider.Target{Name: "east", Identity: "s-1"}}
 	q := kept(lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, "n", s.clock)
 	q.State, q.Kept.Name = lifecycle.Ready, "stray"
-	expect.OK(t, s.ledger.Commit(t.Context(), ledger.Put(q)))
-	if got := s.reconciles(true); len(got.Locked) != 1 || h.locked["stray"] {
-		t.Errorf("%+v, locked %v", got, h.locked)
-	}
-}
-
-// A login that is back is locked also where its id is being bound again: that binding has another login.
-func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
-	s, h := restored(t, "one")
-	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "removed"}
-	was := s.record(key)
+	was := s.record(lifecycle.Key{Platform: "p", Instance: "i", Binding: "removed"})
 	expect.Same(t, "it exists", false, was.Exists())
 	again, _, err := was.BeginCreate(lifecycle.Start{ID: s.id(), Now: s.clock, Timeout: time.Hour}, was)
-	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(again))))
-	if got := s.reconciles(true); !h.locked["i-removed"] || got.Logins != 1 {
+	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(q), ledger.Put(again))))
+	if got := s.reconciles(true); len(got.Locked) != 1 || h.locked["stray"] || !h.locked["i-removed"] || got.Logins != 1 {
 		t.Errorf("%+v, locked %v", got, h.locked)
 	}
 }
@@ -382,14 +366,19 @@ func copies(t *testing.T) (original, copied *site, h *host) {
 	return original, copied, h
 }
 
-// Two brokers have copies of one set of records. The second one lists nothing and changes
-// nothing until an operator has it take the server over; then the first one does neither.
+// Two brokers have copies of one set of records. The second one lists nothing and changes nothing until an operator has it take
+// the server over; then the first one does neither. A broker that raises the server while another one reconciles it is seen.
 func TestReconcileOfACopy(t *testing.T) {
 	original, copied, h := copies(t)
 	original.listsOf(h, 1, "")
 	copied.listsOf(h, 0, target.Doubled)
 	_ = copied.bind("i", "other", "sync", "")
 	expect.Same(t, "the copy has made", "", h.things["i-other"].Name)
+	h.listed = func() { h.epoch.Count, h.epoch.Mark = h.epoch.Count+1, "theirs" }
+	if got := copied.reconciles(true); got.Done || got.Unreached == "" {
+		t.Errorf("the copy reconciles against a living one: %+v", got)
+	}
+	h.listed = nil
 	if got := copied.reconciles(true); !got.Done || len(got.Locked) != 1 || !h.locked["i-since"] {
 		t.Errorf("the copy reconciles: %+v, locked %v", got, h.locked)
 	}
@@ -397,19 +386,6 @@ func TestReconcileOfACopy(t *testing.T) {
 	original.listsOf(h, 0, target.Doubled)
 	if got := original.reconciles(false); got.Trouble == "" || got.Done {
 		t.Errorf("the original looks: %+v", got)
-	}
-}
-
-// A broker that raises the server while another one's operator reconciles it is seen.
-func TestReconcileAgainstALivingCopy(t *testing.T) {
-	_, copied, h := copies(t)
-	h.listed = func() { h.epoch.Count, h.epoch.Mark = h.epoch.Count+1, "theirs" }
-	if got := copied.reconciles(true); got.Done || got.Unreached == "" {
-		t.Errorf("%+v", got)
-	}
-	h.listed = nil
-	if got := copied.reconciles(true); !got.Done {
-		t.Errorf("again: %+v", got)
 	}
 }
 

@@ -253,8 +253,12 @@ func (s *site) hasReleased(key lifecycle.Key) {
 	}
 }
 
+// An operator puts a thing into use again. In quarantine, it is found by its name, too.
 func TestAnOperatorReleasesAThing(t *testing.T) {
 	s, name, key := enclosed(t)
+	if r := expect.Get(s.console.Owner(t.Context(), name))(t); r.Instance != "one" || r.State != "quarantined" || r.Life == "" {
+		t.Errorf("%+v", r)
+	}
 	expect.Same(t, "released", name, expect.Get(s.console.Release(t.Context(), "demo/"+name))(t).Kept.Name)
 	s.hasReleased(key)
 	for _, again := range []string{name, "nothing"} {

@@ -2,7 +2,6 @@ package folder
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -24,6 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/storetest"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -209,19 +209,6 @@ func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 	expect.Never(t, "what blames the key", err.Error(), "not the right one", "restore "+fileKey)
 }
 
-// dying are records of which no commit comes about after the nth.
-type dying struct {
-	*bolt.Store
-	left int
-}
-
-func (d *dying) Commit(ctx context.Context, changes ...store.Change) error {
-	if d.left--; d.left < 0 {
-		return errors.New("died")
-	}
-	return d.Store.Commit(ctx, changes...)
-}
-
 // A rebuild that replaces a lost key may die after any of its effects: until
 // another one has ended it, no other command opens the folder.
 func TestReplacingAKeyDiesAnywhere(t *testing.T) {
@@ -247,7 +234,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 			f := expect.Get(Rebuild(dir, inputs))(t)
 			defer f.Close()
 			dies := consoleOf(f)
-			dies.Records = ledger.New(&dying{f.Records, n}, newID)
+			dies.Records = ledger.New(storetest.Dying(f.Records, n), newID)
 			dies.Rebuilt = nil // it dies before that, too
 			if _, err := dies.Rebuild(t.Context()); (err == nil) != (name == "NoCheckValue") {
 				t.Fatalf("after %d commits: %v", n, err)

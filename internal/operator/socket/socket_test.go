@@ -80,19 +80,14 @@ func TestOutcomesPass(t *testing.T) {
 	}
 }
 
-// Only the folder's owner reaches the broker.
-func TestOnlyTheOwnerReachesIt(t *testing.T) {
-	path := listening(t, nil, nil)
-	expect.Same(t, "the socket's mode", 0o600, expect.Get(os.Stat(path))(t).Mode().Perm())
-	expect.Same(t, "nobody answers", false, socket.Dial(path+"-of-nobody").Answers(t.Context()))
-}
-
-// A method of another version of the program is no fault of the records.
+// Only the folder's owner reaches the broker. A method of another version of the program is no fault of the records.
 func TestAMethodThatTheBrokerDoesNotKnow(t *testing.T) {
 	path := listening(t, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 		t.Error("it was called")
 		return nil, nil
 	}, nil)
+	expect.Same(t, "the socket's mode", 0o600, expect.Get(os.Stat(path))(t).Mode().Perm())
+	expect.Same(t, "nobody answers", false, socket.Dial(path+"-of-nobody").Answers(t.Context()))
 	_, err := socket.Dial(path).Call(t.Context(), "fly", nil)
 	expect.Says(t, "the error", fmt.Sprint(err), `does not know "fly": it is of another version`)
 }

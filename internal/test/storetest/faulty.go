@@ -52,6 +52,19 @@ func Nth(n int, err error) func([]store.Change) error {
 	}
 }
 
+// ErrDied is the answer of a store that has died.
+var ErrDied = errors.New("died")
+
+// Dying is a store that dies after so many commits: nothing is changed any more.
+func Dying(s store.Store, commits int) *Faulty {
+	return &Faulty{Store: s, Before: func([]store.Change) error {
+		if commits--; commits < 0 {
+			return ErrDied
+		}
+		return nil
+	}}
+}
+
 // LoseAnswers wraps s so that the nth commit that succeeds, counted from 1,
 // happens, but is answered with ErrLost.
 func LoseAnswers(s store.Store, nth int) *Faulty {
