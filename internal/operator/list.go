@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // stateRunning selects rows with an operation in progress, stateFailed rows with a failed one;
@@ -100,27 +101,34 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 // that state. List reads all records, unless the query names a token or asks for what is running.
 // The error says what could not be read; the rest is listed. An unknown platform is refused.
 func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, err error) {
+	t, noToken := lifecycle.ParseToken(q.ID)
+	if noToken != nil && q.NewestFirst() { // the rows have their names, and are filtered by them
+		rows, next, err = c.rows(ctx, &q, c.existing(&q), nil)
+		rows = slices.DeleteFunc(rows, func(r Row) bool { return !q.takes(r) })
+		slices.SortStableFunc(rows, func(a, b Row) int { return b.Created.Compare(a.Created) })
+		return rows, next, err
+	}
 	known, err := c.platforms(ctx, &q)
 	if err != nil {
 		return nil, "", err
 	}
-	var found []Row
-	named := false // rows of the directory have their names already, and were filtered by them
-	switch t, noToken := lifecycle.ParseToken(q.ID); {
+	var page ledger.Everything
+	switch {
 	case noToken == nil:
-		found, err = c.tokens(ctx, t)
+		page, err = c.tokens(ctx, t)
 	case q.State == stateRunning:
-		found, next, err = c.running(ctx, q)
-	case q.NewestFirst():
-		named = true
-		found, next, err = c.rows(ctx, known, c.existing(q), q, nil)
+		page.Records, next, err = c.due(ctx, q.After, func(r lifecycle.Record) bool { return r.InProgress() && q.lists(r) })
 	default:
-		found, next, err = c.scanned(ctx, q)
+		page, next, err = c.Records.ScanPage(ctx, q.After, false)
+		page.Records = slices.DeleteFunc(page.Records, func(r lifecycle.Record) bool { return !q.lists(r) })
+		if q.What != Operations {
+			page.Past = nil
+		}
 	}
 	anywhere := q
 	anywhere.Organization, anywhere.Space = "", ""
-	for _, r := range found {
-		if q.Organization+q.Space != "" && !named && anywhere.takes(r) {
+	for _, r := range c.found(page) {
+		if q.Organization+q.Space != "" && anywhere.takes(r) {
 			c.openName(ctx, &r)
 		}
 		if q.takes(r) {
@@ -128,43 +136,43 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 			rows = append(rows, r)
 		}
 	}
-	if q.ID != "" && len(rows) == 1 && !named {
+	if q.ID != "" && len(rows) == 1 {
 		c.openName(ctx, &rows[0])
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int {
-		if named {
-			return b.Created.Compare(a.Created)
-		}
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding),
 			a.began().Compare(b.began()))
 	})
 	return rows, next, err
 }
 
-// tokens returns the row for a token: that of its record or, if a later operation has replaced its
-// operation, that of the past operation.
-func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ error) {
-	r, err := c.read(ctx, t.Key)
-	if err != nil {
-		return nil, err
-	}
-	if r.Operation != nil && r.Operation.ID == t.Operation {
-		return []Row{c.row(r)}, nil
-	}
-	p, err := c.Records.PastOperation(ctx, t.Operation, c.Now())
-	if err != nil || p.Version == 0 || p.Key != t.Key {
-		return nil, err
-	}
-	return []Row{pastRow(p)}, nil
-}
-
-// running reads a page of the operations in progress.
-func (c *Console) running(ctx context.Context, q Query) (rows []Row, next string, _ error) {
-	page, next, err := c.due(ctx, q.After, func(r lifecycle.Record) bool { return r.InProgress() && q.lists(r) })
-	for _, r := range page {
+// found returns the rows of what was read.
+func (c *Console) found(page ledger.Everything) (rows []Row) {
+	for _, r := range page.Records {
 		rows = append(rows, c.row(r))
 	}
-	return rows, next, err
+	for _, p := range page.Past {
+		rows = append(rows, Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding,
+			Operation: operationOf(p.Key, &p.Operation)})
+	}
+	return rows
+}
+
+// tokens returns the record of a token or, if a later operation has replaced its operation, the past operation.
+func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (of ledger.Everything, _ error) {
+	r, err := c.read(ctx, t.Key)
+	if err != nil {
+		return of, err
+	}
+	if r.Operation != nil && r.Operation.ID == t.Operation {
+		of.Records = []lifecycle.Record{r}
+		return of, nil
+	}
+	p, err := c.Records.PastOperation(ctx, t.Operation, c.Now())
+	if err == nil && p.Version > 0 && p.Key == t.Key {
+		of.Past = []lifecycle.PastOperation{p}
+	}
+	return of, err
 }
 
 // due reads a page of the index of everything that the reaper is to look at some day, and returns the chosen records.
@@ -199,8 +207,9 @@ const (
 )
 
 // existing reads a page of the instances that exist, on the query's platform or on all. It reads no record of
-// another id than the query's: for one instance of many, the directory alone is read.
-func (c *Console) existing(q Query) func(context.Context, string) ([]lifecycle.Record, string, error) {
+// another id than the query's: for one instance of many, the directory alone is read. The query may still change before the
+// page is read.
+func (c *Console) existing(q *Query) func(context.Context, string) ([]lifecycle.Record, string, error) {
 	return func(ctx context.Context, after string) (found []lifecycle.Record, next string, err error) {
 		keys, next, err := c.Records.Instances(ctx, q.Platform, after, directoryPage)
 		keys = slices.DeleteFunc(keys, func(k lifecycle.Key) bool { return !strings.HasPrefix(k.Instance, q.ID) })
@@ -220,12 +229,16 @@ func (c *Console) existing(q Query) func(context.Context, string) ([]lifecycle.R
 	}
 }
 
-// rows returns the rows that the query chooses from a page of records, and completes each of them if complete is given. Known
-// and q come from Console.platforms.
+// rows returns the rows that the query chooses from a page of records, and completes each of them if complete is given. Before
+// it reads the page, it puts the id of the query's platform in place of its name.
 func (c *Console) rows(
-	ctx context.Context, known map[string]string, read func(context.Context, string) ([]lifecycle.Record, string, error), q Query,
+	ctx context.Context, q *Query, read func(context.Context, string) ([]lifecycle.Record, string, error),
 	complete func(*Row, lifecycle.Record),
 ) (all []Row, next string, err error) {
+	known, err := c.platforms(ctx, q)
+	if err != nil {
+		return nil, "", err
+	}
 	opens := true
 	page, next, err := read(ctx, q.After)
 	for _, r := range page {
@@ -242,21 +255,6 @@ func (c *Console) rows(
 		}
 	}
 	return all, next, err
-}
-
-func (c *Console) scanned(ctx context.Context, q Query) (rows []Row, next string, _ error) {
-	page, next, err := c.Records.ScanPage(ctx, q.After, false)
-	for _, r := range page.Records {
-		if q.lists(r) {
-			rows = append(rows, c.row(r))
-		}
-	}
-	if q.What == Operations {
-		for _, p := range page.Past {
-			rows = append(rows, pastRow(p))
-		}
-	}
-	return rows, next, err
 }
 
 // lists reports whether the query asks for records of this kind.

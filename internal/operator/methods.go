@@ -39,12 +39,12 @@ var (
 	Owner       = method("owner", 0, (*Console).Owner)
 	Dashboard   = method("dashboard", brief, (*Console).Dashboard)
 	Watched     = method("console", brief, (*Console).Watched)
-	Report      = method("report", brief, alone((*Console).Report))
-	Resume      = method("resume", brief, alone((*Console).Resume))
+	Report      = method("report", brief, (*Console).Report)
+	Resume      = method("resume", brief, (*Console).Resume)
 	Undelete    = method("undelete", brief, (*Console).Undelete)
 	Release     = method("release", brief, (*Console).Release)
 	Discard     = method("discard", brief, (*Console).Discard)
-	Rebuild     = method("rebuild", 0, alone((*Console).Rebuild))
+	Rebuild     = method("rebuild", 0, (*Console).Rebuild)
 	Reconcile   = method("reconcile", 0, (*Console).Reconcile)
 )
 
@@ -91,10 +91,6 @@ func All(ctx context.Context, link Link, list Method[Query, Page], q Query) iter
 
 // None is the argument or the result of a method that has none.
 type None struct{}
-
-func alone[Out any](do func(*Console, context.Context) (Out, error)) func(*Console, context.Context, None) (Out, error) {
-	return func(c *Console, ctx context.Context, _ None) (Out, error) { return do(c, ctx) }
-}
 
 // Ask asks the broker that the link leads to. The result may be of use even if there is an error.
 func (m Method[In, Out]) Ask(ctx context.Context, link Link, in In) (out Out, _ error) {

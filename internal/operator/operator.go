@@ -119,7 +119,7 @@ type Reaper struct {
 }
 
 // Report returns what the reaper found and did. The error says what could not be read; the rest is returned.
-func (c *Console) Report(ctx context.Context) (r Reaper, _ error) {
+func (c *Console) Report(ctx context.Context, _ None) (r Reaper, _ error) {
 	var unread, others error
 	r.Inventory, unread = c.Records.Inventory(ctx)
 	r.Reports, others = c.Records.Reports(ctx, time.Time{})
@@ -128,6 +128,6 @@ func (c *Console) Report(ctx context.Context) (r Reaper, _ error) {
 }
 
 // Resume lifts the reaper's halt.
-func (c *Console) Resume(ctx context.Context) (None, error) {
+func (c *Console) Resume(ctx context.Context, _ None) (None, error) {
 	return None{}, reaper.Resume(ctx, c.Records, c.Whose, c.Now())
 }

@@ -12,11 +12,7 @@ import (
 // Quarantined reads one page of the orphans that are in quarantine, or were released from it, as
 // far as the query chooses them. The error says what could not be read; the rest is listed.
 func (c *Console) Quarantined(ctx context.Context, q Query) (all []Row, next string, err error) {
-	known, err := c.platforms(ctx, &q)
-	if err != nil {
-		return nil, "", err
-	}
-	return c.rows(ctx, known, c.orphans, q, nil)
+	return c.rows(ctx, &q, c.orphans, nil)
 }
 
 // orphans reads one page of the orphans that are in quarantine, or were released from it.

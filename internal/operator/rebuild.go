@@ -64,7 +64,7 @@ type rebuilding struct {
 // Rebuild lists everything until two passes in a row have found the same and the last one had nothing
 // to do. It then records whose table this is, and the reaper resumes. If that never happens, the
 // result says so, and the reaper stays halted. Rebuild may be stopped at any point and run again.
-func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
+func (c *Console) Rebuild(ctx context.Context, _ None) (Rebuilt, error) {
 	out, err := c.rebuild(ctx)
 	out.Damaged = c.Damaged
 	if err == nil && c.Rebuilt != nil {

@@ -156,7 +156,7 @@ func (s *site) record(key lifecycle.Key) lifecycle.Record {
 // finds requires what a rebuild finds, in any order, without what is wrong with the bytes of a record.
 func (s *site) finds(want operator.Rebuilt) {
 	s.Helper()
-	found := expect.Get(s.console.Rebuild(s.Context()))(s)
+	found := expect.Get(s.console.Rebuild(s.Context(), operator.None{}))(s)
 	for n, text := range found.Unknown {
 		found.Unknown[n], _, _ = strings.Cut(text, ": decoding record")
 	}
@@ -257,7 +257,7 @@ func TestRebuildOfAPointer(t *testing.T) {
 		left--
 		return store.ErrConflict
 	}}, s.id)
-	expect.Get(s.console.Rebuild(t.Context()))(t)
+	expect.Get(s.console.Rebuild(t.Context(), operator.None{}))(t)
 	expect.Same(t, "conflicts that are left", 0, left)
 	s.refuses("the id is used twice", lifecycle.Conflict, "", s.bind("two", "b", "sync", ""))
 }
@@ -328,7 +328,7 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 		s.console.Inventories = map[string]provider.Inventory{"demo": m}
 		s.provision("d", "sync") // has a record before
 		m.things[3].Tags.Incarnation = s.record(lifecycle.Key{Platform: "p", Instance: "d"}).Incarnation
-		found := expect.Get(s.console.Rebuild(t.Context()))(t)
+		found := expect.Get(s.console.Rebuild(t.Context(), operator.None{}))(t)
 		slices.Sort(found.Instances)
 		found.Instances = slices.DeleteFunc(found.Instances, func(id string) bool { return strings.HasPrefix(id, "passing") })
 		if !slices.Equal(found.Instances, []string{"a", "b", "c"}) || !slices.Equal(found.Rotate, []string{"b/bound"}) ||
@@ -345,7 +345,7 @@ func TestRebuildEnds(t *testing.T) {
 	s.console.Inventories = map[string]provider.Inventory{"demo": m}
 	halted := ledger.Inventory{Halt: &ledger.Halt{At: s.clock, Reason: "the table was emptied"}}
 	expect.OK(t, s.ledger.Commit(t.Context(), ledger.Put(halted)))
-	found := expect.Get(s.console.Rebuild(t.Context()))(t)
+	found := expect.Get(s.console.Rebuild(t.Context(), operator.None{}))(t)
 	expect.Same(t, "listings that differ", 10, found.Restless)
 	expect.Same(t, "passes", 10, m.passes)
 	state := expect.Get(s.console.Records.Inventory(t.Context()))(t)
@@ -429,7 +429,7 @@ func TestRebuildWithALostKey(t *testing.T) {
 		s := lostKey(t)
 		whole := s.console.Records
 		s.console.Records = ledger.New(storetest.Dying(s.store, n), s.id)
-		_, err := s.console.Rebuild(t.Context())
+		_, err := s.console.Rebuild(t.Context(), operator.None{})
 		if died = err != nil; died {
 			expect.Fails(t, "the rebuild", storetest.ErrDied, err)
 		} else if n < 6 {
@@ -461,7 +461,7 @@ func TestRebuildNeedsTheVault(t *testing.T) {
 		s.provision("two", "sync")
 		expect.OK(t, errors.Join(s.bind("one", "b", "sync", ""), s.bind("two", "c", "sync", "")))
 		s.console.Vault = &absent{Vault: s.console.Vault, left: n}
-		found, err := s.console.Rebuild(t.Context())
+		found, err := s.console.Rebuild(t.Context(), operator.None{})
 		if (err == nil) != (n >= 6) { // two parameters, two secrets, two grants
 			t.Errorf("with %d answers: %v", n, err)
 		}

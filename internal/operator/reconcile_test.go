@@ -240,7 +240,7 @@ func TestReconcile(t *testing.T) {
 	s, h := restored(t, "one")
 	s.listsOf(h, 0, target.Restored)
 	s.console.Inventories["demo"] = s.guarded(h)
-	if _, err := s.console.Rebuild(t.Context()); err == nil {
+	if _, err := s.console.Rebuild(t.Context(), operator.None{}); err == nil {
 		t.Error("a rebuild goes by what a restored server lacks")
 	}
 	none := operator.Scope{Provider: "demo", Target: "west", Meant: true}
@@ -393,7 +393,7 @@ func TestReconcileOfACopy(t *testing.T) {
 func TestRebuildOfOldRecordsTakesTheServerOver(t *testing.T) {
 	_, restored, h := copies(t)
 	restored.console.Inventories["demo"] = restored.guarded(h)
-	out, err := restored.console.Rebuild(t.Context())
+	out, err := restored.console.Rebuild(t.Context(), operator.None{})
 	if err != nil || len(out.Bindings) != 1 || len(h.locked) > 0 {
 		t.Errorf("%+v %v, locked %v", out, err, h.locked)
 	}

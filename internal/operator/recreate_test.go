@@ -162,7 +162,7 @@ func TestRecreateNeedsWhatIsLost(t *testing.T) {
 	each(t, func(t *testing.T, binding bool) {
 		s, _, failed := failing(t, binding)
 		s.sealsWith(local(t, 1)) // whose provider has room
-		expect.Get(s.console.Rebuild(t.Context()))(t)
+		expect.Get(s.console.Rebuild(t.Context(), operator.None{}))(t)
 		isRefused(t, "what is lost", expect.Err(s.console.Recreate(t.Context(), failed.String())))
 		s.stillFailed(binding, failed) // PROV-30
 	})

@@ -16,11 +16,7 @@ import (
 // Retained reads one page of the deleted instances whose data is kept, as far as the query chooses them, in
 // the order of the dates until which they are kept. The error says what could not be read; the rest is listed.
 func (c *Console) Retained(ctx context.Context, q Query) (all []Row, next string, err error) {
-	known, err := c.platforms(ctx, &q)
-	if err != nil {
-		return nil, "", err
-	}
-	return c.rows(ctx, known, c.kept, q, nil)
+	return c.rows(ctx, &q, c.kept, nil)
 }
 
 // kept reads one page of the former lives that plans keep.

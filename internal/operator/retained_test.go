@@ -110,7 +110,7 @@ func TestRebuildSaysWhereWhatIsRetainedIs(t *testing.T) {
 	s.console.Inventories = map[string]provider.Inventory{"demo": &moving{things: []provider.Holding{{Name: "thing", PlanID: plan,
 		Tags: tags, Target: provider.Target{Name: "east"}, Created: s.clock, RetainedUntil: s.clock.Add(time.Hour)}}}}
 	for _, when := range []string{"recorded again", "when only that was lost"} {
-		expect.Get(s.console.Rebuild(t.Context()))(t)
+		expect.Get(s.console.Rebuild(t.Context(), operator.None{}))(t)
 		life := s.record(lifecycle.Key{Platform: "p", Instance: "i"}.Former("1"))
 		use := expect.Get(s.ledger.TargetUse(t.Context(), life.TargetUse(s.clock)))(t)
 		if life.State != lifecycle.Quarantined || life.Made.Target.Name != "east" || use.Version != 1 {
@@ -134,7 +134,7 @@ func TestRebuildOfAKeptStateThatIsLost(t *testing.T) {
 			if !opens {
 				s.sealsWith(local(t, 1))
 			}
-			expect.Get(s.console.Rebuild(t.Context()))(t)
+			expect.Get(s.console.Rebuild(t.Context(), operator.None{}))(t)
 			is := s.record(life.Key)
 			if (is.Made.State != nil) != opens || !is.Kept.Until.Equal(life.Kept.Until) {
 				t.Errorf("%+v", is)
@@ -197,7 +197,7 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 	if len(orphans) != 1 || orphans[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 2 {
 		t.Errorf("in quarantine: %+v %q %v", orphans, next, err)
 	}
-	if r, err := s.console.Report(t.Context()); len(r.Reports) != 1 || len(operator.Faults(err)) != 2 {
+	if r, err := s.console.Report(t.Context(), operator.None{}); len(r.Reports) != 1 || len(operator.Faults(err)) != 2 {
 		t.Errorf("reports: %+v %v", r, err)
 	}
 

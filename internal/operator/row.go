@@ -99,11 +99,6 @@ func (c *Console) row(r lifecycle.Record) Row {
 	return row
 }
 
-func pastRow(p lifecycle.PastOperation) Row {
-	return Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding,
-		Operation: operationOf(p.Key, &p.Operation)}
-}
-
 // tagsOf returns the tags on what was made for a record.
 func tagsOf(r lifecycle.Record) provider.Tags {
 	tags := provider.Tags{

@@ -15,14 +15,10 @@ import (
 // empty at the end. It leaves out instances that are deleted or being deleted, and those whose plan has left the
 // catalog. The error says what could not be read; the rest is listed.
 func (c *Console) Upgrades(ctx context.Context, q Query) (all []Row, next string, err error) {
-	known, err := c.platforms(ctx, &q)
-	if err != nil {
-		return nil, "", err
-	}
-	return c.rows(ctx, known, func(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
-		page, next, err := c.existing(q)(ctx, after)
+	return c.rows(ctx, &q, func(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
+		page, next, err := c.existing(&q)(ctx, after)
 		return slices.DeleteFunc(page, func(r lifecycle.Record) bool { return !c.behind(r) }), next, err
-	}, q, func(row *Row, r lifecycle.Record) {
+	}, func(row *Row, r lifecycle.Record) {
 		_, plan, _ := c.plan(r.Attributes)
 		row.IsAt, row.PlanIsAt = r.Attributes.MaintenanceVersion, versionOf(plan)
 		row.Edited = row.IsAt == row.PlanIsAt

@@ -236,7 +236,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 			dies := consoleOf(f)
 			dies.Records = ledger.New(storetest.Dying(f.Records, n), newID)
 			dies.Rebuilt = nil // it dies before that, too
-			if _, err := dies.Rebuild(t.Context()); (err == nil) != (name == "NoCheckValue") {
+			if _, err := dies.Rebuild(t.Context(), operator.None{}); (err == nil) != (name == "NoCheckValue") {
 				t.Fatalf("after %d commits: %v", n, err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
@@ -145,7 +146,7 @@ func TestTwoBrokersInOneCloud(t *testing.T) {
 			c.pass(3*time.Hour, lost, b)
 			want("what A does not know is out of use", bothOf(outOfUse, inUse))
 
-			found := expect.Get(lost.kit.Console(lost.whose).Rebuild(t.Context()))(t)
+			found := expect.Get(lost.kit.Console(lost.whose).Rebuild(t.Context(), operator.None{}))(t)
 			if len(found.Instances) != 1 || len(found.Bindings) != 1 {
 				t.Fatalf("%+v", found)
 			}
