@@ -171,10 +171,19 @@ func TestForgetMeetsConflicts(t *testing.T) {
 	}
 }
 
-// Forget goes around what cannot be read, and says so.
+// Without the key, nothing is erased, and the error does not tell whom it was about. Forget goes around what cannot be read, and
+// says so.
 func TestForgetGoesAroundDamage(t *testing.T) {
 	s, _ := used(t)
 	ann := s.tells("ann")
+	s.sealsWith(shut{local(t, 0)})
+	s.console.Records = ledger.New(&leafed{Store: s.store}, s.id) // of many pages, of which one is tried
+	did, err := s.console.Forget(t.Context(), "ann")
+	if !errors.Is(err, errShut) || did != (operator.Erasure{}) || strings.Contains(err.Error(), "ann") ||
+		strings.Count(err.Error(), errShut.Error()) != 1 {
+		t.Errorf("%+v %v", did, err)
+	}
+	s.sealsWith(local(t, 0))
 	damage := errors.New("a record is damaged")
 	s.console.Records = ledger.New(&leafed{Store: s.store, fails: damage}, s.id)
 	if did, err := s.console.Forget(t.Context(), "ann"); !errors.Is(err, damage) || did != ann ||
@@ -189,15 +198,3 @@ type shut struct{ vault.Vault }
 var errShut = errors.New("the key service does not answer")
 
 func (shut) Open(context.Context, vault.Label, []byte) ([]byte, error) { return nil, errShut }
-
-// Without the key, nothing is erased, and the error does not tell whom it was about.
-func TestForgetNeedsTheKey(t *testing.T) {
-	s, _ := used(t)
-	s.sealsWith(shut{local(t, 0)})
-	s.console.Records = ledger.New(&leafed{Store: s.store}, s.id) // of many pages, of which one is tried
-	did, err := s.console.Forget(t.Context(), "ann")
-	if !errors.Is(err, errShut) || did != (operator.Erasure{}) || strings.Contains(err.Error(), "ann") ||
-		strings.Count(err.Error(), errShut.Error()) != 1 {
-		t.Errorf("%+v %v", did, err)
-	}
-}
