@@ -30,13 +30,11 @@ func newClient(t *testing.T) *awskms.Client {
 // newKey makes a key, which goes when the test ends.
 func newKey(t *testing.T) (id string) {
 	t.Helper()
-	client := newClient(t)
-	out, err := client.CreateKey(t.Context(), &awskms.CreateKeyInput{Description: aws.String(emulator.Name("longshore-test"))})
-	expect.OK(t, err)
+	client, in := newClient(t), &awskms.CreateKeyInput{Description: aws.String(emulator.Name("longshore-test"))}
+	out := expect.Get(client.CreateKey(t.Context(), in))(t)
 	t.Cleanup(func() {
-		_, err := client.ScheduleKeyDeletion(context.Background(),
-			&awskms.ScheduleKeyDeletionInput{KeyId: out.KeyMetadata.KeyId, PendingWindowInDays: aws.Int32(7)})
-		expect.OK(t, err, "removing key:")
+		end := &awskms.ScheduleKeyDeletionInput{KeyId: out.KeyMetadata.KeyId, PendingWindowInDays: aws.Int32(7)}
+		expect.Get(client.ScheduleKeyDeletion(context.Background(), end))(t, "removing key:")
 	})
 	return *out.KeyMetadata.Arn
 }
@@ -203,9 +201,8 @@ func TestOtherForms(t *testing.T) {
 
 // A value that was sealed when the form was made opens for ever.
 func TestTheFormIsGolden(t *testing.T) {
-	sealed, err := hex.DecodeString("01000864617461206b6579b8095a39c1a99d3465e37d72b62" +
-		"ff394afff06b22deb2b59eafc0b6819d7ab6162ac3f")
-	expect.OK(t, err)
+	const form = "01000864617461206b6579b8095a39c1a99d3465e37d72b62ff394afff06b22deb2b59eafc0b6819d7ab6162ac3f"
+	sealed := expect.Get(hex.DecodeString(form))(t)
 	got := expect.Get(kms.New(stub{key: bytes.Repeat([]byte{7}, 32)}, "key").Open(t.Context(), label, sealed))(t)
 	expect.Same(t, "the value", "a grant", string(got))
 	// KMS gives something that was never a data key of ours.
