@@ -378,6 +378,31 @@ func TestAFullShardStarvesNoOther(t *testing.T) {
 	}
 }
 
+// A client gives these answers in place of the API's. Without query, its queries are the API's.
+type client struct {
+	dynamo.API
+	query func(*dynamodb.QueryInput) (*dynamodb.QueryOutput, error)
+	batch func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error)
+	scan  *dynamodb.ScanOutput
+}
+
+func (c client) Query(
+	ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if c.query == nil {
+		return c.API.Query(ctx, in, o...)
+	}
+	return c.query(in)
+}
+
+func (c client) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (
+	*dynamodb.BatchGetItemOutput, error) {
+	return c.batch(in)
+}
+
+func (c client) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return c.scan, nil
+}
+
 // A page of the index may be behind the table, and tell of a record twice.
 func TestLaggingIndex(t *testing.T) {
 	s := newStand(t)
@@ -385,12 +410,20 @@ func TestLaggingIndex(t *testing.T) {
 	for _, r := range []store.Record{moved, deleted, stays} {
 		s.put(t, r)
 	}
-	client := lagging{s.plain, sync.OnceFunc(func() {
+	change := sync.OnceFunc(func() {
 		moved.Version, moved.Due = 1, due.Add(time.Hour)
 		expect.OK(t, s.other.Commit(t.Context(), store.Put(moved), store.Delete(deleted.Key, 1)))
-		moved.Version = 2
-	})}
-	stays.Version = 1
+	})
+	client := client{API: s.plain, query: func(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+		out, err := s.plain.Query(t.Context(), in)
+		if err == nil {
+			out.Items = append(out.Items, out.Items...)
+		}
+		return out, err
+	}, batch: func(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+		change()
+		return s.plain.BatchGetItem(t.Context(), in)
+	}}
 	got := expect.Get(dues(t.Context(), dynamo.New(client, s.table)))(t)
 	// Records that were read before the change are as they were.
 	for _, r := range got {
@@ -399,27 +432,6 @@ func TestLaggingIndex(t *testing.T) {
 	if len(got) != 1 || got[0].Sort != "stays" {
 		t.Errorf("Due lists %d records, want the one that stays due", len(got))
 	}
-}
-
-// lagging shows what was in the index before a change, and each key twice.
-type lagging struct {
-	*dynamodb.Client
-	change func()
-}
-
-func (l lagging) Query(ctx context.Context,
-	in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	out, err := l.Client.Query(ctx, in, opts...)
-	if err == nil && len(out.Items) > 0 {
-		out.Items = append(out.Items, out.Items...)
-	}
-	return out, err
-}
-
-func (l lagging) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput,
-	opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	l.change()
-	return l.Client.BatchGetItem(ctx, in, opts...)
 }
 
 // A batch may be answered in part.
@@ -442,8 +454,23 @@ func TestUnprocessedKeys(t *testing.T) {
 		"Never":    {"but not for ever", func(int) int { return 0 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			partial := &partial{Client: s.plain, table: s.table, most: test.most}
-			ps := dynamo.Paused(dynamo.New(partial, s.table), func(context.Context, time.Duration) error { return nil }, nil, 0)
+			n := 0
+			part := func(in *dynamodb.BatchGetItemInput) (out *dynamodb.BatchGetItemOutput, err error) {
+				n++
+				asked := in.RequestItems[s.table]
+				keys, most := asked.Keys, min(test.most(n), len(asked.Keys))
+				if out = new(dynamodb.BatchGetItemOutput); most > 0 {
+					asked.Keys = keys[:most]
+					in.RequestItems[s.table] = asked
+					out, err = s.plain.BatchGetItem(t.Context(), in)
+				}
+				if err == nil && most < len(keys) {
+					out.UnprocessedKeys = map[string]types.KeysAndAttributes{s.table: {Keys: keys[most:]}}
+				}
+				return out, err
+			}
+			sleepless := func(context.Context, time.Duration) error { return nil }
+			ps := dynamo.Paused(dynamo.New(client{API: s.plain, batch: part}, s.table), sleepless, nil, 0)
 			got := map[string]bool{}
 			all, err := dues(t.Context(), ps)
 			for _, r := range all {
@@ -457,34 +484,6 @@ func TestUnprocessedKeys(t *testing.T) {
 			}
 		})
 	}
-}
-
-// partial answers no more than some of the keys of a batch.
-type partial struct {
-	*dynamodb.Client
-	table string
-	most  func(n int) int
-	n     int
-}
-
-func (p *partial) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput,
-	opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	p.n++
-	keys := in.RequestItems[p.table].Keys
-	most := min(p.most(p.n), len(keys))
-	out := &dynamodb.BatchGetItemOutput{}
-	if most > 0 {
-		var err error
-		out, err = p.Client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-			p.table: {Keys: keys[:most], ConsistentRead: aws.Bool(true)}}}, opts...)
-		if err != nil {
-			return nil, err
-		}
-	}
-	if most < len(keys) {
-		out.UnprocessedKeys = map[string]types.KeysAndAttributes{p.table: {Keys: keys[most:]}}
-	}
-	return out, nil
 }
 
 // Together, changes may be more than DynamoDB takes. The suite of all stores cannot ask for that, nor for the words of errors.
@@ -572,50 +571,26 @@ func TestConsistentReads(t *testing.T) {
 	expect.Same(t, "which reads are consistent", want, got)
 }
 
-// spoilt is a table of three items, of which somebody has spoilt the second. It answers each reading with all of them.
-type spoilt struct {
-	dynamo.API
-	items []map[string]types.AttributeValue
-}
-
-func newSpoilt() spoilt {
-	var s spoilt
+// A record that cannot be read takes no other with it out of what is listed, and is named: here, somebody has spoilt the second
+// of three items.
+func TestARecordThatCannotBeRead(t *testing.T) {
+	var items []map[string]types.AttributeValue
 	for _, sort := range []string{"a", "b", "c"} {
-		s.items = append(s.items,
+		items = append(items,
 			map[string]types.AttributeValue{dynamo.AttributePartition: text("p"), dynamo.AttributeSort: text(sort),
 				dynamo.AttributeVersion: number("1"), dynamo.AttributeDue: number("1"), dynamo.AttributeShard: number("0")})
 	}
-	s.items[1][dynamo.AttributeVersion] = text("one")
-	return s
-}
-
-// Query answers for one shard alone.
-func (s spoilt) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	out := &dynamodb.QueryOutput{Items: s.items}
-	if shard, ok := in.ExpressionAttributeValues[":shard"].(*types.AttributeValueMemberN); ok && shard.Value != "0" {
-		out.Items = nil
-	}
-	return out, nil
-}
-
-func (s spoilt) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (
-	*dynamodb.BatchGetItemOutput, error) {
-	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}}
-	for table := range in.RequestItems {
-		out.Responses[table] = s.items
-	}
-	return out, nil
-}
-
-func (s spoilt) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
-	return &dynamodb.ScanOutput{Items: s.items, LastEvaluatedKey: map[string]types.AttributeValue{
-		dynamo.AttributePartition: s.items[2][dynamo.AttributePartition], dynamo.AttributeSort: s.items[2][dynamo.AttributeSort],
-	}}, nil
-}
-
-// A record that cannot be read takes no other with it out of what is listed, and is named.
-func TestARecordThatCannotBeRead(t *testing.T) {
-	s := dynamo.New(newSpoilt(), "table")
+	items[1][dynamo.AttributeVersion] = text("one")
+	s := dynamo.New(client{query: func(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+		shard, ok := in.ExpressionAttributeValues[":shard"].(*types.AttributeValueMemberN)
+		if ok && shard.Value != "0" {
+			return new(dynamodb.QueryOutput), nil
+		}
+		return &dynamodb.QueryOutput{Items: items}, nil
+	}, batch: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+		return &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{"table": items}}, nil
+	}, scan: &dynamodb.ScanOutput{Items: items, LastEvaluatedKey: map[string]types.AttributeValue{
+		dynamo.AttributePartition: text("p"), dynamo.AttributeSort: text("c")}}}, "table")
 	before := time.Unix(dynamo.Shards*60, 0) // a listing that begins with the first shard
 	for name, test := range map[string]struct {
 		reason string
