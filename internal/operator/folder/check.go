@@ -49,7 +49,7 @@ func Check(ctx context.Context, dir string) (out bolt.Result, err error) {
 		out.Add(fmt.Errorf("%s: %w", fileKey, err))
 		key = nil
 	}
-	_, loginsErr := Logins{dir}.read()
+	_, loginsErr := Logins{dir}.Registry(ctx)
 	if loginsErr != nil && !errors.Is(loginsErr, fs.ErrNotExist) {
 		out.Add(fmt.Errorf("%s: %w", fileCredentials, loginsErr))
 	}

@@ -46,9 +46,9 @@ type Folder struct {
 	// Damaged names the damaged records that a rebuild has left out.
 	Damaged []string
 
-	lock  *os.File
-	mark  marker
-	clock *clock
+	lock *os.File
+	mark marker
+	*clock
 	newID func() string
 }
 
@@ -146,14 +146,14 @@ func (f *Folder) openMarked(anew bool) (err error) {
 }
 
 func (f *Folder) openRecords() (err error) {
-	how := bolt.Options{MustExist: true, ReadOnly: f.ReadOnly, Clock: f.clock.Now}
+	how := bolt.Options{MustExist: true, ReadOnly: f.ReadOnly, Clock: f.Now}
 	if f.Records, err = bolt.Open(f.Path(fileRecords), how); err != nil {
 		return err
 	}
 	if f.Records.Identity() != f.mark.Records {
 		return errForeign
 	}
-	f.Behind = f.clock.notBefore(f.Records.LastCommit())
+	f.Behind = f.notBefore(f.Records.LastCommit())
 	return nil
 }
 
@@ -184,7 +184,7 @@ func (f *Folder) setUp() error {
 	if f.Vault, err = vault.ReadKeyFile(f.Path(fileKey)); err != nil {
 		return fail("is damaged: the vault's key cannot be read", restoreKey, err)
 	}
-	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Options{Clock: f.clock.Now}); err != nil {
+	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Options{Clock: f.Now}); err != nil {
 		return fail("cannot be set up", Restore, err)
 	}
 	giveToOwner(f.Path(fileRecords))
@@ -194,9 +194,6 @@ func (f *Folder) setUp() error {
 	}
 	return nil
 }
-
-// Now returns the folder's time, which never goes back.
-func (f *Folder) Now() time.Time { return f.clock.Now() }
 
 // Whose returns the identity that the records of the folder must have.
 func (f *Folder) Whose() ledger.Identity {

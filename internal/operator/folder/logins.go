@@ -38,11 +38,8 @@ func LoginsOf(dir string) (platforms.Registrar, error) {
 
 func (l Logins) path() string { return filepath.Join(l.dir, fileCredentials) }
 
-// Registry implements platforms.Registrar.
-func (l Logins) Registry(context.Context) (platforms.Registry, error) { return l.read() }
-
-// read reads the registry. A lost key costs the sign-ons, but not the platforms' access.
-func (l Logins) read() (platforms.Registry, error) {
+// Registry implements platforms.Registrar. A lost key costs the sign-ons, but not the platforms' access.
+func (l Logins) Registry(ctx context.Context) (platforms.Registry, error) {
 	r, err := l.sealed()
 	if err != nil {
 		return r, err
@@ -55,7 +52,7 @@ func (l Logins) read() (platforms.Registry, error) {
 		var plain []byte
 		v, err := l.vault()
 		if err == nil {
-			plain, err = v.Open(context.Background(), labelOf(of), raw)
+			plain, err = v.Open(ctx, labelOf(of), raw)
 		}
 		if errors.Is(err, vault.ErrSealed) || errors.Is(err, vault.ErrKey) || errors.Is(err, fs.ErrNotExist) {
 			return "", nil
@@ -155,7 +152,7 @@ func (l Logins) Change(ctx context.Context, change func(platforms.Registry) (pla
 // Open returns the registry, or begins it with first; begun says which.
 func (l Logins) Open(first platforms.Registry) (r platforms.Registry, begun bool, err error) {
 	fail := fault(l.dir)
-	r, err = l.read()
+	r, err = l.Registry(context.Background())
 	switch {
 	case err == nil:
 		return r, false, nil

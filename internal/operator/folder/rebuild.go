@@ -67,7 +67,7 @@ func (f *Folder) beginRecords() (err error) {
 	if err := f.setAside(fileRecords); err != nil {
 		return err
 	}
-	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Options{Clock: f.clock.Now}); err != nil {
+	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Options{Clock: f.Now}); err != nil {
 		return err
 	}
 	giveToOwner(f.Path(fileRecords))
@@ -134,5 +134,5 @@ func (f *Folder) setAside(name string) error {
 
 // aside returns the name for the remains of a file.
 func (f *Folder) aside(name string) string {
-	return f.Path(name) + ".lost-" + f.clock.wall().Format("20060102T150405.000")
+	return f.Path(name) + ".lost-" + f.wall().Format("20060102T150405.000")
 }
