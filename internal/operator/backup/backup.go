@@ -175,30 +175,27 @@ func (a *archive) walk(name string, leave func(name string) bool) error {
 		switch {
 		case err != nil:
 			return err
-		case below != "." && leave(below):
+		case below == ".": // the archive's root folder is not added
+			return nil
+		case leave(below):
 			if d.IsDir() {
 				return fs.SkipDir
 			}
 			return nil
 		case d.IsDir():
-			return a.folder(path, below)
+			info, err := d.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return a.header(info, below+"/", 0)
 		case d.Type().IsRegular():
 			return a.file(path, below)
 		}
 		return nil
 	})
-}
-
-// folder adds a folder without its content; the archive's root folder is not added.
-func (a *archive) folder(path, name string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) || name == "." {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return a.header(info, name+"/", 0)
 }
 
 // header begins a member with the given name and size, and the attributes of a file or folder.
