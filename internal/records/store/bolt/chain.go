@@ -62,9 +62,6 @@ func proven(key, value []byte) error {
 	return nil
 }
 
-// begin makes an empty chain.
-func (c chain) begin() error { return c.write(origin, make([]byte, headLength), 0) }
-
 // write fills in the head of the value and writes it. The entry must be new, or already
 // subtracted from the tally.
 func (c chain) write(key, value []byte, next uint64) error {

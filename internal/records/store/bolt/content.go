@@ -97,7 +97,7 @@ func (c *content) make(identity string) error {
 	for _, name := range [][]byte{recordsBucket, dueBucket, aboutBucket} {
 		b, e := c.tx.CreateBucket(name)
 		if err = errors.Join(err, e); err == nil && !bytes.Equal(name, aboutBucket) {
-			err = chain{b, &c.tally}.begin()
+			err = chain{b, &c.tally}.write(origin, make([]byte, headLength), 0)
 		}
 	}
 	if err != nil {

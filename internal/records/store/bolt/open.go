@@ -121,7 +121,6 @@ func openFile(path string, how bbolt.Options) (*bbolt.DB, *os.File, error) {
 	if panicked && file != nil {
 		err = errors.Join(err, file.Close())
 	}
-	var system syscall.Errno
 	switch {
 	case err == nil:
 		return db, file, nil
@@ -129,7 +128,7 @@ func openFile(path string, how bbolt.Options) (*bbolt.DB, *os.File, error) {
 		return nil, nil, ErrLocked
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, ErrMissing
-	case panicked || errors.As(err, &system):
+	case panicked || errors.As(err, new(syscall.Errno)):
 		return nil, nil, err
 	default:
 		return nil, nil, damaged("%v", err)
