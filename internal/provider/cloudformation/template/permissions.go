@@ -41,6 +41,7 @@ func (c *checker) statements(d *document) (all []statement) {
 	if len(list) == 0 {
 		d.wrong("/Statement", "the policy has no statements", "list them below Statement")
 	}
+	sids := map[string]bool{}
 	for i, item := range list {
 		at := "/Statement"
 		if several {
@@ -57,6 +58,15 @@ func (c *checker) statements(d *document) (all []statement) {
 					"name the actions and resources that are meant")
 			}
 		}
+		sid, isText := object["Sid"].(string)
+		switch {
+		case object["Sid"] != nil && !isText || !sidOfIAM.MatchString(sid):
+			s.wrong("/Sid", fmt.Sprintf("%q is no Sid that IAM takes", fmt.Sprint(object["Sid"])),
+				"write letters from A to Z and digits alone, or leave it out")
+		case sids[sid]:
+			s.wrong("/Sid", fmt.Sprintf("the Sid %q is given twice, which IAM refuses", sid), "give each statement one of its own")
+		}
+		sids[sid] = sid != "" // several statements may have an empty one
 		if object["Effect"] != "Allow" && object["Effect"] != "Deny" {
 			s.wrong("", "a statement has no effect", "write Allow or Deny")
 		}
@@ -73,6 +83,9 @@ func (c *checker) statements(d *document) (all []statement) {
 	}
 	return all
 }
+
+// sidOfIAM matches the Sids that IAM takes. In policies of resources, others are possible.
+var sidOfIAM = regexp.MustCompile(`^[A-Za-z0-9]*$`)
 
 func texts(v any) (all []string) {
 	for _, item := range items(v) {

@@ -201,6 +201,11 @@ var ofPlans = []refusal{
 	{with("policy.json", `"Action"`, `"NotAction": "sqs:DeleteQueue", "Action"`),
 		"policy.json:2: NotAction is nothing that a statement here may have"},
 	{with("policy.json", "2012-10-17", "2008-10-17"), "policy.json:1: the policy has not the version"},
+	{with("policy.json", `"Effect"`, `"Sid": "Send-Receive", "Effect"`), `policy.json:1: "Send-Receive" is no Sid that IAM takes`},
+	{with("policy.json", `"Effect"`, `"Sid": "Größe", "Effect"`), `policy.json:1: "Größe" is no Sid that IAM takes`},
+	{with("permissions.json", `"Effect"`, `"Sid": 1, "Effect"`), `permissions.json:1: "1" is no Sid that IAM takes`},
+	{with("policy.json", `[{`, `[{"Sid": "Q1", "Effect": "Deny", "Action": "sqs:TagQueue", "Resource": "*"}, {"Sid": "Q1", `),
+		`policy.json:1: the Sid "Q1" is given twice`},
 	{with("policy.json", `"sqs:SendMessage"`, `"*"`), `policy.json:2: "*" allows everything`},
 	{with("policy.json", `"${QueueArn}"`, `"*"`), "policy.json:2: sqs:SendMessage is allowed on everything"},
 	{with("policy.json", `"${QueueArn}"`, `"arn:${AWS::Partition}:sqs:*:*:*"`),
@@ -297,6 +302,7 @@ func TestStatements(t *testing.T) {
 	const bus = "arn:aws:events:${AWS::Region}:${AWS::AccountId}:rule/${QueueUrl}/*"
 	const near = `"arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"`
 	const everything, bound = "allowed on everything", "a Condition on events:TargetArn"
+	const empty = `{"Sid":"","Effect":"Deny","Action":"sqs:TagQueue","Resource":"*"},`
 	for _, c := range []struct{ reason, statement, want string }{
 		{"tags tell resources apart", all + `,"Condition":{"StringEquals":{"aws:ResourceTag/a":"b"}}`, ""},
 		{"the case does not count", all + `,"Condition":{"stringequals":{"AWS:resourcetag/a":["b"]}}`, ""},
@@ -313,6 +319,8 @@ func TestStatements(t *testing.T) {
 			on(`"sqs:SendMessage"`, "${QueueArn}",
 				`{"ForAllValues:StringEquals":{"aws:TagKeys":"a"},"Null":{"aws:tagkeys":["false"]}}`), ""},
 
+		{"a Sid has letters and digits, and may be empty", `"Sid":"aZ09","Action":"sqs:ListQueues","Resource":"*"},` + empty + empty +
+			`{"Effect":"Deny","Action":"sqs:TagQueue","Resource":"*"`, ""},
 		{"listing knows no resource", `"Action":"SQS:listQueues","Resource":"*"`, ""},
 		{"this is of a bucket", `"Action":"S3:ListBucket","Resource":"*"`, everything},
 		{"AWS knows no resource of it", `"Action":"sns:unsubscribe","Resource":"*"`, ""},
