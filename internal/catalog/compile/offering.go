@@ -121,8 +121,7 @@ func (d *draft) agree(p catalog.Plan, at string) {
 func (d *draft) check(judge check.Func, plan int, l *lock, asked check.Plan) {
 	o := d.offering
 	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
-	asked.Offering, asked.Plan, asked.ServiceID, asked.PlanID = o.Name, p.Name, o.ID, p.ID
-	asked.Settings, asked.Bindable = p.Settings, o.PlanBindable(*p)
+	asked.Offering, asked.Plan, asked.Settings, asked.Bindable = o.Name, p.Name, p.Settings, o.PlanBindable(*p)
 	asked.Deadline = time.Duration(p.MaximumPollingDuration) * time.Second
 	asked.Lock = func(digest string) error { return l.check(*p, digest) }
 	asked.Describe = func(all check.Parameters) { p.Schemas = d.described(*p, asked.Bindable, at, all) }

@@ -71,8 +71,6 @@ type Func func(plan Plan) (snapshot json.RawMessage, err error)
 // A Plan is the input of a Func.
 type Plan struct {
 	Offering, Plan string // their names
-	ServiceID      string
-	PlanID         string
 	Settings       map[string]any
 	// Files is the offering's folder, and Folder its name as problems show it.
 	Files  fs.FS
@@ -81,7 +79,7 @@ type Plan struct {
 	Bindable bool
 	// Deadline is how long an operation may take; 0 if the plan has no limit of its own.
 	Deadline time.Duration
-	// Warn tells the operator of a mistake for which the plan is not refused; nil if warnings are dropped.
+	// Warn tells the operator of a mistake for which the plan is not refused.
 	Warn func(advice.Error)
 	// Keep puts a file, such as a template, into the compiled catalog. Snapshots name the file
 	// by the digest that Keep returns: the SHA-256 of its content in hex.

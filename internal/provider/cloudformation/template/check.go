@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 
@@ -100,16 +99,6 @@ func (c *checker) file(named, otherwise string) *document {
 	return d
 }
 
-// keep puts a value into the compiled catalog, as compact JSON, so that files that differ only in
-// their form have the same digest. It returns the digest.
-func (c *checker) keep(v any) string {
-	text := encoded(v)
-	if c.Keep == nil {
-		return plan.Digest(text)
-	}
-	return c.Keep(text)
-}
-
 // named returns the name of the template's file: the one in the settings, or the usual one.
 func named(setting string, files fs.FS) string {
 	if setting != "" {
@@ -166,10 +155,9 @@ func (c *checker) stack() map[string]bool {
 	c.users()
 	c.care()
 	c.deletion()
-	c.Template, c.Permissions = c.keep(c.value), c.keep(permissions.value)
-	if c.Lock != nil {
-		c.add(c.Lock(c.Template))
-	}
+	// As compact JSON, files that differ only in their form have the same digest.
+	c.Template, c.Permissions = c.Keep(encoded(c.value)), c.Keep(encoded(permissions.value))
+	c.add(c.Lock(c.Template))
 	return c.outputNames()
 }
 
@@ -179,9 +167,10 @@ var looked = []string{"AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::DynamoDB::Tabl
 // deletion refuses a rule for the contents that the broker cannot follow. If the plan has no rule,
 // the default is to refuse the deletion of an instance that is not empty.
 func (c *checker) deletion() {
-	can := slices.ContainsFunc(slices.Collect(maps.Values(c.Resources)), func(kind string) bool {
-		return slices.Contains(looked, kind)
-	})
+	can := false
+	for _, kind := range c.Resources {
+		can = can || slices.Contains(looked, kind)
+	}
 	switch {
 	case can && c.OnDelete == "":
 		c.OnDelete = plan.Refuse

@@ -132,7 +132,7 @@ type jsonReader struct {
 
 // line returns the line of the token that was read last.
 func (r *jsonReader) line() int {
-	return 1 + bytes.Count(r.text[:min(r.InputOffset(), int64(len(r.text)))], []byte("\n"))
+	return 1 + bytes.Count(r.text[:r.InputOffset()], []byte("\n"))
 }
 
 func (r *jsonReader) next(at string, depth int) (any, error) {
@@ -312,14 +312,7 @@ func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 	}
 	below, plain := at+slot(long), *n
 	d.lines[below] = n.Line
-	switch plain.Tag = ""; n.Kind {
-	case yaml.MappingNode:
-		plain.Tag = "!!map"
-	case yaml.SequenceNode:
-		plain.Tag = "!!seq"
-	default:
-		plain.Tag = "!!str"
-	}
+	plain.Tag = "!!str" // only that of a scalar is read
 	v, err := d.node(&plain, below, depth+1)
 	if text, isText := v.(string); isText && name == "GetAtt" {
 		resource, attribute, _ := strings.Cut(text, ".")

@@ -79,12 +79,11 @@ func isAbsent(v any) bool { _, is := v.(absent); return is }
 
 // function evaluates a function. A function that stays open keeps its evaluated arguments.
 func (c *checker) function(name string, argument any) any {
+	text, _ := argument.(string)
 	switch name {
 	case "Ref":
-		text, _ := argument.(string)
 		return c.ref(text)
 	case "Condition":
-		text, _ := argument.(string)
 		return c.condition(text)
 	case "Fn::GetAtt":
 		return mapping{name: argument, "of": c.made(refs(mapping{name: argument})[0])}
@@ -93,7 +92,8 @@ func (c *checker) function(name string, argument any) any {
 	case "Fn::Sub":
 		return c.sub(argument)
 	}
-	list, _ := c.resolve(argument).([]any)
+	resolved := c.resolve(argument)
+	list, _ := resolved.([]any)
 	if v, done := computed(name, list); done {
 		return v
 	}
@@ -102,10 +102,7 @@ func (c *checker) function(name string, argument any) any {
 			return v // mappings contain no functions
 		}
 	}
-	if list == nil {
-		return mapping{name: c.resolve(argument)}
-	}
-	return mapping{name: list}
+	return mapping{name: resolved}
 }
 
 // ref evaluates Ref.

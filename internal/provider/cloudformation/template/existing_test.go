@@ -12,13 +12,12 @@ import (
 
 // existing is a plan of a queue that is there already.
 func existing(names object) check.Plan {
-	return check.Plan{
-		Offering: "shared", Plan: "queue", ServiceID: "s", PlanID: "p", Bindable: true,
-		Settings: object{
-			"existing": names, "credentials": object{"queue_url": "${Url}"}, "proof": object{"service": "sqs", "body": "{}"},
-		},
-		Files: fstest.MapFS{"policy.json": {Data: []byte(strings.Replace(queuePolicy, "QueueArn", "Arn", 1))}},
+	checked := queue()
+	checked.Offering, checked.Settings = "shared", object{
+		"existing": names, "credentials": object{"queue_url": "${Url}"}, "proof": object{"service": "sqs", "body": "{}"},
 	}
+	checked.Files = fstest.MapFS{"policy.json": {Data: []byte(strings.Replace(queuePolicy, "QueueArn", "Arn", 1))}}
+	return checked
 }
 
 // A plan of what exists has neither template nor permissions, and a binding's texts have the values that name it.

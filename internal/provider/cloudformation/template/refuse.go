@@ -81,7 +81,7 @@ func (c *checker) resource(name string, r resource) {
 		c.wrong(at+"/Type", name+" is an access key", "remove it: each binding gets a principal of its own")
 	case !known && strings.HasPrefix(r.kind, "AWS::") && suggest.Nearest(r.kind, kinds()) != "":
 		c.wrong(at+"/Type", r.kind+" is no type of AWS's that is known",
-			fmt.Sprintf("did you mean %q?", suggest.Nearest(r.kind, kinds())))
+			suggest.Meant(r.kind, kinds(), ""))
 	case !known:
 		c.doubtful(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
 			"leave parameters of it out of updates")
@@ -136,7 +136,7 @@ func (c *checker) warn(e *advice.Error) {
 			s.met, known = true, true
 		}
 	}
-	if c.Warn != nil && !known {
+	if !known {
 		c.Warn(*e)
 	}
 }
@@ -144,7 +144,7 @@ func (c *checker) warn(e *advice.Error) {
 // unmet warns of silences that match no warning: they would hide the next one that they match.
 func (c *checker) unmet() {
 	for _, s := range c.silenced {
-		if !s.met && c.Warn != nil {
+		if !s.met {
 			c.Warn(*advice.For("warnings", fmt.Sprintf("silence %q, which no warning of this plan says", s.about), "remove it"))
 		}
 	}

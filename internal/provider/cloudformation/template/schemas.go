@@ -25,8 +25,6 @@ type schema struct {
 	// names holds the properties that may name the resource; true for a name that the type
 	// requires.
 	names map[string]bool
-	// tags is the property that holds tags; empty for a type without tags.
-	tags string
 	// create, read, update and remove list the calls that CloudFormation makes, such as
 	// s3:CreateBucket. They are empty for the few types whose handlers are not published.
 	create, read, update, remove []string
@@ -68,7 +66,6 @@ func schemaOf(kind string) (s schema, known bool) {
 	for _, name := range strings.Fields(columns[3]) {
 		s.names[strings.TrimPrefix(name, "!")] = name[0] == '!'
 	}
-	s.tags = columns[4]
 	for i, into := range []*[]string{&s.create, &s.read, &s.update, &s.remove} {
 		*into = strings.Fields(columns[5+i])
 	}

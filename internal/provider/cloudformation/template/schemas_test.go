@@ -31,7 +31,7 @@ func TestSchemas(t *testing.T) {
 
 	queue, _ := schemaOf("AWS::SQS::Queue")
 	want := schema{
-		fixed: [][]string{{"FifoQueue"}, {"QueueName"}}, names: map[string]bool{"QueueName": false}, tags: "Tags",
+		fixed: [][]string{{"FifoQueue"}, {"QueueName"}}, names: map[string]bool{"QueueName": false},
 		create: []string{"sqs:CreateQueue", "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:ListQueueTags", "sqs:TagQueue"},
 		read:   []string{"sqs:GetQueueAttributes", "sqs:ListQueueTags"},
 		update: []string{"sqs:GetQueueAttributes", "sqs:ListQueueTags", "sqs:SetQueueAttributes", "sqs:TagQueue",

@@ -35,9 +35,7 @@ func (c *checker) users() {
 		}
 		all.Properties[s.Parameter] = c.property(name, p, s)
 	}
-	if c.Describe != nil {
-		c.Describe(all)
-	}
+	c.Describe(all)
 }
 
 // needsUser reports whether users have to give a parameter because no other source has a value for
