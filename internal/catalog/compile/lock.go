@@ -3,7 +3,6 @@ package compile
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 
@@ -57,11 +56,11 @@ func (l *lock) check(p catalog.Plan, digest string) error {
 		return nil
 	case was.Version == is.Version:
 		return advice.For("/maintenance_info",
-			fmt.Sprintf("still has the version %s, but the template has changed since", is.Version),
+			"still has the version "+is.Version+", but the template has changed since",
 			"raise the version, and run longshore catalog lock DIR")
 	}
-	return advice.For("/maintenance_info",
-		fmt.Sprintf("has the version %s, which %s does not have", is.Version, LockFile), "run longshore catalog lock DIR")
+	return advice.For("/maintenance_info", "has the version "+is.Version+", which "+LockFile+" does not have",
+		"run longshore catalog lock DIR")
 }
 
 // Lock returns the lock files of a folder's offerings, by their names in the folder. An offering

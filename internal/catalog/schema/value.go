@@ -3,12 +3,12 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // A limit is a keyword that bounds a number: a numeric value, or a count of the value's parts.
@@ -105,8 +105,8 @@ func canonical(v any) string {
 		}
 		return "[" + strings.Join(parts, ",") + "]"
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			parts = append(parts, strconv.Quote(name)+":"+canonical(v[name]))
+		for name, member := range sorted.Map(v) {
+			parts = append(parts, strconv.Quote(name)+":"+canonical(member))
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	}

@@ -48,8 +48,7 @@ func (c *checker) care() {
 		for _, rule := range careful {
 			if rule.kind == r.kind && !satisfied(properties, rule) {
 				first, _, _ := strings.Cut(rule.path, "|")
-				c.doubtful(at+"/"+first, fmt.Sprintf("%s has no safe %s", name, strings.ReplaceAll(rule.path, "|", " or ")),
-					rule.mend)
+				c.doubtful(at+"/"+first, name+" has no safe "+strings.ReplaceAll(rule.path, "|", " or "), rule.mend)
 			}
 		}
 		c.tls(name, r)

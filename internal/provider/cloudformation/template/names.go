@@ -1,7 +1,6 @@
 package template
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/sorted"
@@ -30,10 +29,10 @@ func (c *checker) names(name string, r resource, s schema) {
 		switch {
 		case !given:
 		case !must && !ownNames[r.kind]:
-			c.wrong(at, fmt.Sprintf("%s has a name of its own, %s", name, property),
+			c.wrong(at, name+" has a name of its own, "+property,
 				"remove it: CloudFormation makes one of the stack's name")
 		case !c.ofStack(v):
-			c.wrong(at, fmt.Sprintf("%s of %s is not made of the stack's name", property, name),
+			c.wrong(at, property+" of "+name+" is not made of the stack's name",
 				`write !Ref AWS::StackName, or !Sub "${AWS::StackName}-…" with nothing of a user's in it`)
 		}
 	}

@@ -137,7 +137,7 @@ func (c *checker) everything(s statement) {
 	}
 	for _, action := range s.actions {
 		if !withoutResources(action) {
-			s.wrong("/Resource", fmt.Sprintf("%s is allowed on everything in the account", action),
+			s.wrong("/Resource", action+" is allowed on everything in the account",
 				"name the resources, or bound it by a Condition, such as one on aws:ResourceTag")
 			return
 		}
@@ -235,17 +235,17 @@ func (c *checker) missing(d *document, all []statement) {
 		seen[kind] = true
 		for _, calls := range [][]string{s.create, s.remove} {
 			if len(calls) > 0 && !slices.ContainsFunc(calls, func(a string) bool { return allowed(all, a) }) {
-				d.wrong("/Statement", fmt.Sprintf("nothing allows CloudFormation to make and remove %s", kind),
+				d.wrong("/Statement", "nothing allows CloudFormation to make and remove "+kind,
 					"of what it calls, allow what the template needs: "+list(slices.Concat(s.create, s.remove)))
 				break
 			}
 		}
 		if lacks := without(all, s.read); len(lacks) > 0 {
-			d.doubtful("/Statement", fmt.Sprintf("CloudFormation reads %s by %s", kind, list(lacks)),
+			d.doubtful("/Statement", "CloudFormation reads "+kind+" by "+list(lacks),
 				"allow it: some types cannot be made by who cannot read all of them")
 		}
 		if lacks := without(all, slices.Concat(s.create, s.update, s.remove)); len(lacks) > 0 {
-			d.doubtful("/Statement", fmt.Sprintf("for %s, CloudFormation may also call %s", kind, list(lacks)),
+			d.doubtful("/Statement", "for "+kind+", CloudFormation may also call "+list(lacks),
 				"allow what the template's properties need of it")
 		}
 	}

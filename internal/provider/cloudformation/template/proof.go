@@ -2,7 +2,6 @@ package template
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -90,7 +89,7 @@ func (c *checker) proves(all []statement) {
 		return !s.allows && everywhere && s.covers(action)
 	})
 	if action != "" && (denied || !allowed(all, action)) {
-		c.about("proof", fmt.Sprintf("is a call that the plan's policy does not allow, %s: no binding could be made", action),
+		c.about("proof", "is a call that the plan's policy does not allow, "+action+": no binding could be made",
 			"allow it in the policy, or make a call that is allowed")
 	}
 }

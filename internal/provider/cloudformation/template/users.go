@@ -283,8 +283,8 @@ func (c *checker) secrets() {
 			is = is || strings.Contains(strings.ToLower(s.Parameter), part)
 		}
 		if p, there := c.declared[name]; is && there && !p.secret {
-			c.wrong("/Parameters"+slot(name),
-				fmt.Sprintf("parameter %s takes the secret %s, and shows it", name, s.Parameter), "add NoEcho: true")
+			c.wrong("/Parameters"+slot(name), "parameter "+name+" takes the secret "+s.Parameter+", and shows it",
+				"add NoEcho: true")
 		}
 	}
 }
