@@ -38,7 +38,7 @@ func readLock(folder fs.FS, renew bool) (*lock, error) {
 		err = json.Unmarshal(text, &l.was)
 	}
 	if err != nil {
-		return l, &advice.Error{File: LockFile, What: "cannot be read: " + err.Error(), Cause: err,
+		return l, &advice.Error{File: LockFile, What: "cannot be read: " + err.Error(),
 			Remedy: "have it back as it was, or remove it and run longshore catalog lock DIR"}
 	}
 	return l, nil

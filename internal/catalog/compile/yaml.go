@@ -90,19 +90,19 @@ func people(at string) string {
 	if at == "" {
 		return "the offering"
 	}
-	var b strings.Builder
+	said := ""
 	for token := range strings.SplitSeq(at[1:], "/") {
 		token = schema.Unescape(token)
 		switch _, err := strconv.Atoi(token); {
 		case err == nil:
-			b.WriteString("[" + token + "]")
-		case b.Len() > 0:
-			b.WriteString("." + token)
+			said += "[" + token + "]"
+		case said != "":
+			said += "." + token
 		default:
-			b.WriteString(token)
+			said = token
 		}
 	}
-	return b.String()
+	return said
 }
 
 // visit reports whether one more node may be read. If not, reading of the file is given up.
@@ -143,7 +143,7 @@ func (d *draft) parse(folder fs.FS, name string) *yaml.Node {
 		end = decoder.Decode(&next)
 	}
 	switch {
-	case errors.Is(err, io.EOF) || err == nil && isEmpty(&document):
+	case errors.Is(err, io.EOF), err == nil && isEmpty(document.Content[0]): // each document has one value
 		d.problem(1, "the file is empty", "write an offering into it, or remove its folder")
 	case err != nil:
 		d.syntax(data, err)
@@ -157,10 +157,7 @@ func (d *draft) parse(folder fs.FS, name string) *yaml.Node {
 	return nil
 }
 
-func isEmpty(document *yaml.Node) bool {
-	return len(document.Content) == 0 ||
-		document.Content[0].Kind == yaml.ScalarNode && document.Content[0].Value == ""
-}
+func isEmpty(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Value == "" }
 
 var (
 	yamlLine   = regexp.MustCompile(`^line ([0-9]+): `)

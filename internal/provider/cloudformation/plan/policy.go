@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,13 +71,14 @@ const longestValue = 128
 // CheckPolicySize checks, when an offering is compiled, whether a policy fits with long values in
 // it. FillPolicy finds all other faults of a policy.
 func CheckPolicySize(kind Principal, policy json.RawMessage) error {
-	values := map[string]string{}
-	for _, name := range Names(string(policy)) {
-		values[name] = strings.Repeat("x", longestValue)
+	values := map[string]string{
+		ValueRegion: "ap-southeast-99", ValueAccount: "111122223333", ValuePartition: "aws-us-gov",
+		ValueSuffix: "amazonaws.com.cn", ValuePrefix: ScopeOf("").Prefix(),
+		ValueSpacePrefix: ScopeOf("").SpacePrefix(SpaceOf(provider.Instance{})),
 	}
-	values[ValueRegion], values[ValueAccount], values[ValuePartition], values[ValueSuffix] =
-		"ap-southeast-99", "111122223333", "aws-us-gov", "amazonaws.com.cn"
-	values[ValuePrefix], values[ValueSpacePrefix] = ScopeOf("").Prefix(), ScopeOf("").SpacePrefix(SpaceOf(provider.Instance{}))
+	for _, name := range Names(string(policy)) {
+		values[name] = cmp.Or(values[name], strings.Repeat("x", longestValue))
+	}
 	if _, err := FillPolicy(kind, policy, values); errors.Is(err, ErrPolicyTooLong) {
 		return &advice.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions",
 			Cause: err}

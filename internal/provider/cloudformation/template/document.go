@@ -91,10 +91,7 @@ func read(folder fs.FS, name string) (*document, error) {
 	default:
 		err = d.yaml(text)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
+	return d, err
 }
 
 func (d *document) cannot(err error) *advice.Error {
@@ -202,7 +199,7 @@ func (d *document) yaml(text []byte) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var root, next yaml.Node
 	err := decoder.Decode(&root)
-	if errors.Is(err, io.EOF) || err == nil && len(root.Content) == 0 {
+	if errors.Is(err, io.EOF) {
 		return d.problem("", "the file is empty", "write it, or remove what names it")
 	}
 	if err == nil {
@@ -210,7 +207,7 @@ func (d *document) yaml(text []byte) error {
 		case err == nil:
 			return d.inLine(next.Line, "the file holds several documents", "leave one")
 		case errors.Is(err, io.EOF):
-			d.value, err = d.node(root.Content[0], "", 0)
+			d.value, err = d.node(root.Content[0], "", 0) // each document has one value
 			return err
 		}
 	}
