@@ -17,7 +17,7 @@ import (
 func TestWriteCatalog(t *testing.T) {
 	mine := t.TempDir()
 	repository := expect.Get(filepath.Abs(repository))(t)
-	expect.Get(offeringfiles.New(mine, "mine"))(t)
+	expect.Get(offeringfiles.New(mine, "mine", false))(t)
 	for name, tc := range map[string]struct {
 		reason    string
 		demo, own string

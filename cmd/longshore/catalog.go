@@ -34,14 +34,11 @@ NAME the schema that helps editors; DIR is the folder you are in unless given.
 Nothing that exists is changed. With --cloudformation, it is an AWS service of four
 files: a template, what CloudFormation may do for it, and what a binding may do.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			dir, write := ".", offeringfiles.New
+			dir := "."
 			if len(args) > 1 {
 				dir = args[1]
 			}
-			if aws {
-				write = offeringfiles.NewAWS
-			}
-			path, err := write(dir, args[0])
+			path, err := offeringfiles.New(dir, args[0], aws)
 			if err != nil {
 				return err
 			}

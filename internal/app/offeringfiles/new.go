@@ -20,19 +20,10 @@ import (
 //go:embed firstdemo firstaws
 var firsts embed.FS
 
-// schemaFile is the schema of offering files, for editors; it is written beside the folders of offerings.
-const schemaFile = "offering.schema.json"
-
 // New writes a first offering, which works as it is, as NAME/offering.yaml in a folder, with
-// ids of its own. Beside NAME it writes this version's schema, for editors. It returns the
-// file's path. Existing files are not changed.
-func New(dir, name string) (path string, err error) { return write(dir, name, "firstdemo") }
-
-// NewAWS is like New, with an offering of an AWS service in four files.
-func NewAWS(dir, name string) (path string, err error) { return write(dir, name, "firstaws") }
-
-// write writes the files of a first offering.
-func write(dir, name, first string) (path string, err error) {
+// ids of its own; aws makes it one of an AWS service, in four files. Beside NAME it writes this
+// version's schema, for editors. It returns the file's path. Existing files are not changed.
+func New(dir, name string, aws bool) (path string, err error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return "", advice.For("the name", fmt.Sprintf("%q is not one that command lines can use", name),
 			"use lower-case letters, digits and hyphens")
@@ -51,6 +42,10 @@ func write(dir, name, first string) (path string, err error) {
 	if errors.Is(err, fs.ErrExist) {
 		return "", advice.For(folder, "exists already", "choose another name, or edit what is in it")
 	}
+	first := "firstdemo"
+	if aws {
+		first = "firstaws"
+	}
 	files, _ := fs.Sub(firsts, first)
 	if err == nil {
 		err = os.CopyFS(folder, files)
@@ -64,7 +59,7 @@ func write(dir, name, first string) (path string, err error) {
 		ids := strings.NewReplacer("NAME", name, "OFFERING_ID", app.NewUUID(), "PLAN_ID", app.NewUUID())
 		err = os.WriteFile(path, []byte(ids.Replace(string(text))), 0o644)
 	}
-	schema := filepath.Join(dir, schemaFile)
+	schema := filepath.Join(dir, "offering.schema.json")
 	if _, missing := os.Lstat(schema); err == nil && errors.Is(missing, fs.ErrNotExist) {
 		err = os.WriteFile(schema, offerings.Schema, 0o644)
 	}

@@ -50,14 +50,14 @@ func refused(t *testing.T, what string, err error) {
 func newAWS(t *testing.T, name string) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
-	return dir, expect.Get(offeringfiles.NewAWS(dir, name))(t)
+	return dir, expect.Get(offeringfiles.New(dir, name, true))(t)
 }
 
 // A first offering works as it is, has ids of its own, and is never written over.
 func TestNew(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"cache", "123"} {
-		expect.Get(offeringfiles.New(dir, name))(t)
+		expect.Get(offeringfiles.New(dir, name, false))(t)
 	}
 	c := expect.Get(offeringfiles.Load(dir))(t)
 	found := 0
@@ -74,7 +74,7 @@ func TestNew(t *testing.T) {
 	mine := filepath.Join(dir, "cache", compile.OfferingFile)
 	write(t, mine, "mine")
 	for _, name := range []string{"cache", "../x", "demo"} { // one that is there, one outside of the folder, one that ships
-		refused(t, name, expect.Err(offeringfiles.New(dir, name)))
+		refused(t, name, expect.Err(offeringfiles.New(dir, name, false)))
 	}
 	expect.Same(t, "what was there", "mine", read(t, mine))
 }
@@ -91,7 +91,7 @@ func TestNewAWS(t *testing.T) {
 	expect.OK(t, os.Remove(path))
 	template := filepath.Join(filepath.Dir(path), "template.yaml")
 	write(t, template, "mine")
-	if _, err := offeringfiles.NewAWS(dir, "first-log"); err == nil {
+	if _, err := offeringfiles.New(dir, "first-log", true); err == nil {
 		t.Error("a template that was there is no reason to refuse")
 	}
 	expect.Same(t, "what was there", "mine", read(t, template))
