@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -117,18 +116,11 @@ func exported(name string) wrong {
 
 // A warning that the operator knows is not said again, and its silence goes when the warning has gone.
 func TestSilencedWarnings(t *testing.T) {
-	warned := func(silences ...any) (got []string) {
-		checked := changed(t, setting("proof", nil))
-		if silences != nil {
-			setting("warnings", silences)(t, &checked)
-		}
-		checked.Warn = func(w advice.Error) { got = append(got, w.Error()) }
-		settingsOf(t, checked)
-		return got
-	}
-	all := warned()
-	known := object{"about": "can be used without TLS", "reason": "the queue holds nothing that matters"}
-	got := warned(known, object{"about": "everybody", "reason": "it was once"})
+	all := warned(t, setting("proof", nil))
+	got := warned(t, setting("proof", nil), setting("warnings", []any{
+		object{"about": "can be used without TLS", "reason": "the queue holds nothing that matters"},
+		object{"about": "everybody", "reason": "it was once"},
+	}))
 	want := []string{`warnings silence "everybody", which no warning of this plan says: remove it`}
 	for _, one := range all {
 		if !strings.Contains(one, "TLS") {
@@ -200,14 +192,12 @@ func TestCare(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			checked := changed(t, c.do)
 			var got []string
-			checked.Warn = func(w advice.Error) {
-				if w.File == "template.yaml" {
-					got = append(got, strings.TrimPrefix(w.Error(), "template.yaml:"))
+			for _, one := range warned(t, c.do) {
+				if text, ofTemplate := strings.CutPrefix(one, "template.yaml:"); ofTemplate {
+					got = append(got, text)
 				}
 			}
-			settingsOf(t, checked)
 			if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
