@@ -1,47 +1,35 @@
-package compile
+package compile_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/catalog/schema"
+	"github.com/longshore/longshore/internal/test/catalogtest"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // All schemas of the suite follow their drafts, but for an empty enum, references to elsewhere and what only those name.
 func TestSuiteFollowsItsDrafts(t *testing.T) {
-	file := expect.Get(os.Open("../schema/testdata/suite.jsonl.gz"))(t)
-	defer file.Close()
-	lines := bufio.NewScanner(expect.Get(gzip.NewReader(file))(t))
-	lines.Buffer(nil, 1<<20)
-	known := map[string]string{
-		"draft4": "http://json-schema.org/draft-04/schema#", "draft6": "http://json-schema.org/draft-06/schema#",
-		"draft7": "http://json-schema.org/draft-07/schema#", "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
-		"draft2020-12": "https://json-schema.org/draft/2020-12/schema"}
 	looked := 0
-	for lines.Scan() {
-		var draft, about string
-		var text json.RawMessage
-		expect.OK(t, json.Unmarshal(lines.Bytes(), &[]any{&draft, &about, &text}))
+	for _, of := range catalogtest.Suite(t, "../schema/testdata/suite.jsonl.gz") {
 		document := map[string]any{}
-		if json.Unmarshal(text, &document) != nil || document["type"] != nil && document["type"] != "object" {
+		if json.Unmarshal(of.Schema, &document) != nil || document["type"] != nil && document["type"] != "object" {
 			continue
 		}
-		whole := map[string]any{"$schema": known[draft], "type": "object"}
+		whole := map[string]any{"$schema": of.Draft, "type": "object"}
 		maps.Copy(whole, document)
 		looked++
-		for _, v := range violationsOf(expect.Get(json.Marshal(whole))(t)) {
+		for _, v := range compile.ViolationsOf(expect.Get(json.Marshal(whole))(t)) {
 			if !strings.Contains(v.Rule, "another document") && !strings.Contains(v.Rule, "id of their own") &&
-				about != "enum: empty enum" && !strings.Contains(v.Rule, "refers to nothing") &&
+				of.About != "enum: empty enum" && !strings.Contains(v.Rule, "refers to nothing") &&
 				!strings.Contains(v.Rule, "another draft") {
-				t.Errorf("%s %s: %v", draft, about, v)
+				t.Errorf("%s %s: %v", of.Draft, of.About, v)
 			}
 		}
 	}
@@ -53,7 +41,7 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 // A value that no draft allows behind a keyword is found where it stands.
 func TestKeywords(t *testing.T) {
 	judged := func(draft, members string) []schema.Violation {
-		return violationsOf([]byte(`{"$schema": "http://json-schema.org/` + draft + `/schema#", "type": "object", ` +
+		return compile.ViolationsOf([]byte(`{"$schema": "http://json-schema.org/` + draft + `/schema#", "type": "object", ` +
 			members + `}`))
 	}
 	for _, c := range [][2]string{
@@ -89,7 +77,7 @@ func TestKeywords(t *testing.T) {
 
 // One run tells all that is wrong: values that no draft allows, and references to nothing.
 func TestAllThatIsWrongWithASchema(t *testing.T) {
-	broken := violationsOf([]byte(`{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties":
+	broken := compile.ViolationsOf([]byte(`{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties":
 		{"a": {"type": "strng"}, "b": {"$ref": "#/definitions/b"}, "c": {"pattern": "(?=x)"}}, "exclusiveMinimum": 1}`))
 	var at []string
 	for _, v := range broken {

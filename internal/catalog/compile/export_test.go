@@ -1,0 +1,4 @@
+package compile
+
+// ViolationsOf is for tests.
+var ViolationsOf = violationsOf
