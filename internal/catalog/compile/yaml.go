@@ -18,9 +18,6 @@ import (
 	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
-// maxFile bounds an offering file, in bytes. It is far above any real file, and low enough to read the file whole.
-const maxFile = 1 << 20
-
 // Aliases can make a small file expand without end: these limits bound the expansion.
 const (
 	maxNodes = 100_000 // values in the whole file
@@ -122,60 +119,41 @@ func (d *draft) visit(n *yaml.Node) bool {
 
 // parse reads a file's one document; nil if there is a problem.
 func (d *draft) parse(folder fs.FS, name string) *yaml.Node {
-	f, err := folder.Open(name)
-	var data []byte
-	if err == nil {
-		defer f.Close()
-		data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	}
+	data, err := Read(folder, name)
 	switch {
 	case err != nil:
 		d.problem(0, "the file cannot be read: "+err.Error(), "check that it may be read")
 		return nil
-	case len(data) > maxFile:
-		d.problem(1, fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
+	case len(data) > MaxFile:
+		d.problem(1, fmt.Sprintf("the file is larger than %d bytes", MaxFile), "shorten it")
 		return nil
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document, next yaml.Node
-	err, end := decoder.Decode(&document), io.EOF
-	if err == nil {
-		end = decoder.Decode(&next)
-	}
+	root, more, err := Document(data)
 	switch {
-	case errors.Is(err, io.EOF), err == nil && isEmpty(document.Content[0]): // each document has one value
+	case errors.Is(err, io.EOF), root != nil && isEmpty(root):
 		d.problem(1, "the file is empty", "write an offering into it, or remove its folder")
 	case err != nil:
 		d.syntax(data, err)
-	case end == nil:
-		d.problem(next.Line, "the file holds several documents", "put each offering into a folder of its own")
-	case !errors.Is(end, io.EOF):
-		d.syntax(data, end)
+	case more > 0:
+		d.problem(more, "the file holds several documents", "put each offering into a folder of its own")
 	default:
-		return resolve(document.Content[0])
+		return resolve(root)
 	}
 	return nil
 }
 
 func isEmpty(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Value == "" }
 
-var (
-	yamlLine   = regexp.MustCompile(`^line ([0-9]+): `)
-	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
-)
+var yamlAnchor = regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`)
 
-// syntax notes an error of the YAML library, whose text holds the line.
+// syntax notes an error of the YAML library. The library tells no line of an unknown anchor.
 func (d *draft) syntax(data []byte, err error) {
-	what, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := yamlLine.FindStringSubmatch(what); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		what = what[len(m[0]):]
-	} else if m := yamlAnchor.FindStringSubmatch(what); m != nil {
+	e := NotYAML(err)
+	if m := yamlAnchor.FindStringSubmatch(err.Error()); m != nil {
 		before, _, _ := bytes.Cut(data, []byte("*"+m[1]))
-		line = 1 + bytes.Count(before, []byte("\n"))
+		e.Line = 1 + bytes.Count(before, []byte("\n"))
 	}
-	d.problem(line, "the file is not YAML: "+what,
-		"correct this line or one next to it; indent with spaces, quote text that holds \": \" or \"#\"")
+	d.problem(e.Line, e.What, e.Remedy)
 }
 
 // A member is one named value of a mapping.

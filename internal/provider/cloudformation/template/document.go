@@ -17,10 +17,10 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/suggest"
+	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
 const (
-	maxFile  = 1 << 20 // bytes: CloudFormation takes templates up to this size
 	maxNodes = 100_000 // values in total: aliases can make a small file endless
 	maxDepth = 60      // levels of nested values
 )
@@ -75,17 +75,12 @@ func nth(list string, i int) string { return list + "/" + strconv.Itoa(i) }
 // stand for.
 func read(folder fs.FS, name string) (*document, error) {
 	d := &document{file: name, lines: map[string]int{"": 1}}
-	f, err := folder.Open(name)
-	if err != nil {
-		return nil, d.cannot(err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := compile.Read(folder, name)
 	switch {
 	case err != nil:
 		return nil, d.cannot(err)
-	case len(text) > maxFile:
-		return nil, d.problem("", fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
+	case len(text) > compile.MaxFile:
+		return nil, d.problem("", fmt.Sprintf("the file is larger than %d bytes", compile.MaxFile), "shorten it")
 	case path.Ext(name) == ".json":
 		err = d.json(bytes.TrimPrefix(text, []byte("\ufeff"))) // editors on Windows write a byte order mark
 	default:
@@ -193,31 +188,20 @@ func (d *document) visit(at string, depth int) error {
 	return nil
 }
 
-var yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
-
 func (d *document) yaml(text []byte) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var root, next yaml.Node
-	err := decoder.Decode(&root)
-	if errors.Is(err, io.EOF) {
+	root, more, err := compile.Document(text)
+	switch {
+	case errors.Is(err, io.EOF):
 		return d.problem("", "the file is empty", "write it, or remove what names it")
+	case err != nil:
+		e := compile.NotYAML(err)
+		e.File = d.file
+		return e
+	case more > 0:
+		return d.inLine(more, "the file holds several documents", "leave one")
 	}
-	if err == nil {
-		switch err = decoder.Decode(&next); {
-		case err == nil:
-			return d.inLine(next.Line, "the file holds several documents", "leave one")
-		case errors.Is(err, io.EOF):
-			d.value, err = d.node(root.Content[0], "", 0) // each document has one value
-			return err
-		}
-	}
-	what, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := yamlLine.FindStringSubmatch(what); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		what = what[len(m[0]):]
-	}
-	return d.inLine(line, "the file is not YAML: "+what,
-		"correct this line or one next to it; indent with spaces, quote text that holds \": \" or \"#\"")
+	d.value, err = d.node(root, "", 0)
+	return err
 }
 
 func (d *document) node(n *yaml.Node, at string, depth int) (any, error) {
