@@ -40,7 +40,7 @@ func (c *checker) binding(known map[string]bool) {
 }
 
 func (c *checker) text(setting, text string, known map[string]bool) {
-	c.fill(text, known, func(what, mend string) { c.about(setting, what, mend) })
+	fill(text, known, func(what, mend string) { c.about(setting, what, mend) })
 }
 
 // times refuses a stack operation that may outlast the operation it belongs to: the platform would

@@ -137,11 +137,11 @@ func (c *checker) stack() map[string]bool {
 	c.refuse()
 	c.sourced()
 	c.secrets()
-	c.serviceRole(permissions)
 	c.Resources = map[string]string{}
 	for name, r := range c.resources {
 		c.Resources[name] = r.kind
 	}
+	c.serviceRole(permissions)
 	c.Accepts = []string{} // never nil, which would mean any
 	for name, s := range c.Parameters {
 		s.Secret = c.declared[name].secret

@@ -92,11 +92,11 @@ var deputies = map[string][]string{
 }
 
 // deputies refuses actions with which other services would act for a binding anywhere.
-func (c *checker) deputies(s statement) {
+func (s statement) deputies() {
 	for i, action := range s.actions {
 		for deputy, keys := range sorted.Map(deputies) {
 			_, verb, _ := strings.Cut(action, ":")
-			wide := strings.Trim(verb, "*") == "" // actions refuses it
+			wide := strings.Trim(verb, "*") == "" // broad refuses it
 			if !s.allows || wide || !covers(action, deputy) {
 				continue
 			}

@@ -119,7 +119,7 @@ func (c *checker) ref(name string) any {
 		text, _ := plan.Text(p.fallback)
 		s.Value = &text
 	}
-	if s.Parameter == "" && s.Context == "" && s.Target == "" && s.Value != nil {
+	if !c.isForeign(name) && s.Target == "" && s.Value != nil {
 		return *s.Value
 	}
 	s.Secret = false
@@ -249,10 +249,11 @@ func (c *checker) sub(argument any) any {
 		}
 		joined = append(joined, v, pieces[i+1])
 	}
-	if v, done := computed("Fn::Join", []any{"", joined}); done {
+	list := []any{"", joined}
+	if v, done := computed("Fn::Join", list); done {
 		return v
 	}
-	return mapping{"Fn::Join": []any{"", joined}}
+	return mapping{"Fn::Join": list}
 }
 
 func (c *checker) find(list []any) (any, bool) {

@@ -6,18 +6,6 @@ import (
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// exports refuses an export with a fixed name, since a region could then have no second instance.
-func (c *checker) exports() {
-	for name, output := range sorted.Map(c.outputs) {
-		export, given := output["Export"]
-		if object, _ := export.(mapping); given && !c.ofStack(object["Name"]) {
-			c.wrong("/Outputs"+slot(name)+"/Export",
-				"the export of output "+name+" has a name that is not made of the stack's",
-				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none")
-		}
-	}
-}
-
 // names refuses physical names: two instances would want the same name, a replacement could not be
 // made next to the resource that it replaces, and rights are limited to names that CloudFormation
 // derives from the stack's name. A name that a type requires must be derived from the stack's name,

@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (s statement) doubtful(member, what, mend string) { s.document.doubtful(s.a
 
 // statements reads the policy document of an identity. It notes members that such a document cannot
 // have.
-func (c *checker) statements(d *document) (all []statement) {
+func (d *document) statements() (all []statement) {
 	root, _ := d.value.(mapping)
 	if root["Version"] != "2012-10-17" {
 		d.wrong("/Version", "the policy has not the version 2012-10-17",
@@ -98,8 +99,8 @@ func texts(v any) (all []string) {
 	return all
 }
 
-// actions refuses actions that are surely too wide, and warns of patterns.
-func (c *checker) actions(s statement) {
+// broad refuses actions that are surely too wide, and warns of patterns.
+func (s statement) broad() {
 	for i, action := range s.actions {
 		service, verb, ok := strings.Cut(action, ":")
 		switch {
@@ -131,7 +132,7 @@ func withoutResources(action string) bool {
 
 // everything refuses statements that allow an action on everything, though the action knows
 // resources.
-func (c *checker) everything(s statement) {
+func (s statement) everything() {
 	if !s.allows || s.condition.bounds(ofResources, true) || !slices.ContainsFunc(s.resources, isEverything) {
 		return
 	}
@@ -182,15 +183,15 @@ const prefix = "${" + plan.ValuePrefix + "}"
 // serviceRole checks the permissions of CloudFormation for the offering against the calls that its
 // handlers make for the template's resources.
 func (c *checker) serviceRole(d *document) {
-	all := c.statements(d)
+	all := d.statements()
 	known := values(nil)
 	delete(known, plan.ValueSuffix)
 	delete(known, plan.ValueSpacePrefix)
 	for _, s := range all {
-		c.actions(s)
-		c.everything(s)
+		s.broad()
+		s.everything()
 		for _, resource := range s.resources {
-			c.fill(resource, known, func(what, _ string) {
+			fill(resource, known, func(what, _ string) {
 				s.wrong("/Resource", fmt.Sprintf("%q %s", resource, what),
 					"write ${Prefix}, ${AWS::Region}, ${AWS::AccountId} and ${AWS::Partition} only")
 			})
@@ -225,14 +226,11 @@ func allowed(all []statement, action string) bool {
 // that lack all calls that make, or all that remove, a resource. The need for other calls depends
 // on the properties that a template sets, so it warns of them.
 func (c *checker) missing(d *document, all []statement) {
-	seen := map[string]bool{}
-	for _, r := range sorted.Map(c.resources) {
-		kind := r.kind
-		s, known := schemaOf(kind)
-		if seen[kind] || !known || strings.HasPrefix(kind, "AWS::CloudFormation::") || isCustom(kind) {
+	for _, kind := range unique(slices.Collect(maps.Values(c.Resources))) {
+		s, _ := schemaOf(kind) // nothing is known to be called for a type that is not known
+		if strings.HasPrefix(kind, "AWS::CloudFormation::") || isCustom(kind) {
 			continue
 		}
-		seen[kind] = true
 		for _, calls := range [][]string{s.create, s.remove} {
 			if len(calls) > 0 && !slices.ContainsFunc(calls, func(a string) bool { return allowed(all, a) }) {
 				d.wrong("/Statement", "nothing allows CloudFormation to make and remove "+kind,
@@ -268,8 +266,8 @@ func list(all []string) string { return strings.Join(unique(all), ", ") }
 func (c *checker) foreignServices(d *document, all []statement) {
 	var calls []string
 	for _, r := range c.resources {
-		s, known := schemaOf(r.kind)
-		if !known || isCustom(r.kind) || len(s.create) == 0 {
+		s, _ := schemaOf(r.kind)
+		if isCustom(r.kind) || len(s.create) == 0 {
 			return // its needs are unknown
 		}
 		calls = append(calls, s.calls()...)
@@ -290,12 +288,12 @@ var noBindings = []string{"iam", "sts", "organizations", "cloudformation", "acco
 // bindingPolicy checks the policy of a binding: it should name actions, on resources of the
 // instance.
 func (c *checker) bindingPolicy(d *document, known map[string]bool) {
-	all := c.statements(d)
+	all := d.statements()
 	c.proves(all)
 	for _, s := range all {
-		c.actions(s)
-		c.everything(s)
-		c.deputies(s)
+		s.broad()
+		s.everything()
+		s.deputies()
 		for i, action := range s.actions {
 			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
 				s.wrong(nth("/Action", i), fmt.Sprintf("%q would let a binding make itself more than it is", action), "remove it")
@@ -318,7 +316,7 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 	}
 	walk(d.value, "", func(at string, v any) {
 		if text, is := v.(string); is {
-			c.fill(text, known, func(what, mend string) { d.wrong(at, "the policy "+what, mend) })
+			fill(text, known, func(what, mend string) { d.wrong(at, "the policy "+what, mend) })
 		}
 	})
 }

@@ -54,7 +54,7 @@ func (all Permits) Add(checked check.Plan) error {
 			calls = append(calls, known.calls()...)
 		}
 	}
-	statements := c.statements(d)
+	statements := d.statements()
 	for _, action := range unique(without(statements, calls)) {
 		i := slices.IndexFunc(statements, func(s statement) bool { return takes(s, action) })
 		switch {

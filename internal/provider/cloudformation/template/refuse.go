@@ -44,7 +44,7 @@ func (c *checker) refuse() {
 	c.references()
 	c.dynamic()
 	c.parameterTypes()
-	c.exports()
+	c.exposed()
 	if len(encoded(c.value)) > maxTemplate {
 		c.wrong("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate),
 			"shorten it, or offer its parts apart")
@@ -209,7 +209,18 @@ func (c *checker) parameterTypes() {
 			c.wrong(at+"/Default", "a default is a dynamic reference", "write it into the template, where it is used")
 		}
 	}
+}
+
+// exposed refuses outputs that show a secret, or are exported by a name that is not an instance's own.
+func (c *checker) exposed() {
 	for name, output := range sorted.Map(c.outputs) {
+		// With a fixed name, a region could have no second instance.
+		export, given := output["Export"]
+		if object, _ := export.(mapping); given && !c.ofStack(object["Name"]) {
+			c.wrong("/Outputs"+slot(name)+"/Export",
+				"the export of output "+name+" has a name that is not made of the stack's",
+				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none")
+		}
 		walk(output["Value"], "/Outputs"+slot(name)+"/Value", func(at string, v any) {
 			for _, ref := range refs(v) {
 				if c.declared[ref].secret {
@@ -237,7 +248,7 @@ func (c *checker) outputNames() (known map[string]bool) {
 }
 
 // fill checks the names in ${NAME} of a text, which is later filled in with outputs.
-func (c *checker) fill(text string, known map[string]bool, wrong func(what, mend string)) {
+func fill(text string, known map[string]bool, wrong func(what, mend string)) {
 	for _, name := range plan.Names(text) {
 		sure, there := known[name]
 		switch {

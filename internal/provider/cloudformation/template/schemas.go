@@ -48,7 +48,7 @@ var lines = sync.OnceValue(func() []string {
 
 // schemaOf returns the schema of a type; false if the type is not known.
 func schemaOf(kind string) (s schema, known bool) {
-	if strings.HasPrefix(kind, "Custom::") {
+	if isCustom(kind) {
 		kind = customResource
 	}
 	i, found := slices.BinarySearchFunc(lines(), kind, func(line, kind string) int {
