@@ -162,11 +162,8 @@ func (t *visit) below(n *node, v, key any) {
 }
 
 func (t *visit) in(key any) *location {
-	of := t.n
-	if name, ok := key.(string); ok {
-		of = t.n.properties[name]
-	}
-	return &location{above: t.at, key: key, remedy: t.remedy(of)}
+	name, _ := key.(string) // an index is no name: items have the remedy of their list
+	return &location{above: t.at, key: key, remedy: t.remedy(t.n.properties[name])}
 }
 
 // plain checks the value's type, enum and format; after a violation, the other keywords are skipped.
