@@ -115,9 +115,9 @@ func parse(params json.RawMessage) (map[string]any, []schema.Violation) {
 	if !utf8.Valid(params) {
 		return nil, []schema.Violation{{Rule: "must be text in UTF-8"}} // INP-17
 	}
-	v, err := schema.Parse(params)
+	v, _ := schema.Parse(params)
 	parameters, ok := v.(map[string]any)
-	if err != nil || !ok {
+	if !ok {
 		return nil, []schema.Violation{{Rule: "must be a JSON object"}} // INP-03
 	}
 	if schema.Extreme(parameters) {

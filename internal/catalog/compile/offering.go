@@ -201,7 +201,8 @@ func (d *draft) refused(err error, at string) {
 // setting, or the place in the plan that a pointer names.
 func (d *draft) located(e advice.Error, at string) advice.Error {
 	if e.File != "" {
-		return advice.Error{File: path.Join(path.Dir(d.file), e.File), Line: e.Line, What: e.What, Remedy: e.Remedy}
+		e.File = path.Join(path.Dir(d.file), e.File)
+		return e
 	}
 	switch {
 	case strings.HasPrefix(e.Name, "/"):
