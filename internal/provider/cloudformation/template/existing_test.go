@@ -44,7 +44,7 @@ func TestExisting(t *testing.T) {
 		want  string
 	}{
 		"Tag":    {object{"tag": "shared=yes", "type": "sqs:queue"}, setting("credentials", object{"queue_url": "${Name}"}), ""},
-		"NoName": {object{}, nil, "existing does not name one resource"},
+		"NoName": {object{}, nil, "existing does not name one resource …"},
 		"Both": {object{"exports": object{"Url": "u"}, "tag": "a=b", "type": "sqs:queue"}, nil,
 			"existing does not name one resource"},
 		"NoValue":   {object{"tag": "shared", "type": "sqs:queue"}, bare, "existing.tag is no tag"},
@@ -53,16 +53,13 @@ func TestExisting(t *testing.T) {
 		"NoOutput":  {object{"exports": object{"Arn": "a"}}, nil, `credentials.queue_url names "Url"`},
 		"Template":  {both, setting("template", "template.yaml"), "template means nothing"},
 		"OnDelete":  {both, setting("on_delete", "empty"), "on_delete means nothing"},
-		"NoMapping": {nil, setting("existing", "my-queue"), "existing is not a mapping"},
+		"NoMapping": {nil, setting("existing", "my-queue"), "existing is not a mapping …"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			checked := existing(c.names)
 			each(c.do)(t, &checked)
-			got := strings.Join(problems(t, checked), "\n")
-			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
-				t.Errorf("got  %q\nwant %q", got, c.want)
-			}
+			judged(t, checked, c.want)
 		})
 	}
 }
