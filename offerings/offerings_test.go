@@ -127,29 +127,28 @@ func TestShippedSchemas(t *testing.T) {
 		}
 	}
 
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		reason string
 		plans  []string
 		params string
 		want   bool
 	}{
-		"None": {"No parameter is required.", []string{"demo/sync", "demo/schema", "demo-other/default"}, ``, true},
-		"Samples": {"CAT-22: the specification's sample parameters are accepted.",
+		{"No parameter is required.", []string{"demo/sync", "demo/schema", "demo-other/default"}, ``, true},
+		{"CAT-22: the specification's sample parameters are accepted.",
 			[]string{"demo/sync", "demo/async", "demo/async-only", "demo/schema"}, `{"parameter1":1,"parameter2":"value"}`, true},
-		"BindSamples": {"CAT-22: so are those of its sample bind.", []string{"demo/sync", "demo/async", "demo/async-only"},
+		{"CAT-22: so are those of its sample bind.", []string{"demo/sync", "demo/async", "demo/async-only"},
 			`{"parameter1-name-here":1,"parameter2-name-here":"value"}`, true},
-		"Understood": {"What the demo understands is accepted.", []string{"demo/async", "demo-volume/default"},
+		{"What the demo understands is accepted.", []string{"demo/async", "demo-volume/default"},
 			`{"delay_seconds":0.5,"fail":"unbind"}`, true},
-		"FailFlag": {"A boolean as well.", []string{"demo/async"}, `{"fail":true}`, true},
-		"FailUnknown": {"CAT-22: what it does not understand is refused before any work.",
+		{"A boolean as well.", []string{"demo/async"}, `{"fail":true}`, true},
+		{"CAT-22: what it does not understand is refused before any work.",
 			[]string{"demo/async", "demo-syslog/default"}, `{"fail":"sometimes"}`, false},
-		"DelayNegative": {"Time runs forward.", []string{"demo/async", "demo-route/default"}, `{"delay_seconds":-1}`, false},
-		"DelayTooLong":  {"A day is the most.", []string{"demo/async"}, `{"delay_seconds":86401}`, false},
-		"Unknown": {"PROV-19: the strict plan refuses what it does not know.", []string{"demo/schema"},
-			`{"can-not":"be-good"}`, false},
-		"WrongType": {"PROV-19: and other types.", []string{"demo/schema"}, `{"parameter1":"1"}`, false},
+		{"Time runs forward.", []string{"demo/async", "demo-route/default"}, `{"delay_seconds":-1}`, false},
+		{"A day is the most.", []string{"demo/async"}, `{"delay_seconds":86401}`, false},
+		{"PROV-19: the strict plan refuses what it does not know.", []string{"demo/schema"}, `{"can-not":"be-good"}`, false},
+		{"PROV-19: and other types.", []string{"demo/schema"}, `{"parameter1":"1"}`, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.reason, func(t *testing.T) {
 			for _, plan := range tc.plans {
 				id := ids[plan]
 				for _, verb := range []catalog.Verb{catalog.Create, catalog.Update, catalog.Bind} {

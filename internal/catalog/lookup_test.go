@@ -22,18 +22,18 @@ func TestLookups(t *testing.T) {
 		Offering, Plan string
 		OK             bool
 	}
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		reason, service, plan string
 		want                  found
 	}{
-		"Found":          {"A plan of its offering is found.", "offering-1", "plan-2", found{"one", "large", true}},
-		"OtherOffering":  {"PROV-14: a plan of another offering is not found.", "offering-2", "plan-2", found{}},
-		"UnknownPlan":    {"PROV-14: neither is an unknown plan.", "offering-1", "plan-9", found{}},
-		"UnknownService": {"PROV-14: nor a plan of an unknown offering.", "offering-9", "plan-1", found{}},
-		"CaseMatters":    {"CAT-06: ids are compared as they are.", "offering-1", "Plan-1", found{}},
-		"Swapped":        {"An id of one kind is none of the other.", "plan-1", "offering-1", found{}},
+		{"A plan of its offering is found.", "offering-1", "plan-2", found{"one", "large", true}},
+		{"PROV-14: a plan of another offering is not found.", "offering-2", "plan-2", found{}},
+		{"PROV-14: neither is an unknown plan.", "offering-1", "plan-9", found{}},
+		{"PROV-14: nor a plan of an unknown offering.", "offering-9", "plan-1", found{}},
+		{"CAT-06: ids are compared as they are.", "offering-1", "Plan-1", found{}},
+		{"An id of one kind is none of the other.", "plan-1", "offering-1", found{}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.reason, func(t *testing.T) {
 			o, p, ok := c.Plan(tc.service, tc.plan)
 			expect.Same(t, tc.reason, tc.want, found{o.Name, p.Name, ok})
 		})
@@ -51,18 +51,18 @@ func TestLookups(t *testing.T) {
 
 func TestPlanOverridesOffering(t *testing.T) {
 	yes, no := true, false
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		reason   string
 		offering bool
 		plan     *bool
 		want     bool
 	}{
-		"Inherited":    {"CAT-13, CAT-15: a plan that says nothing is as its offering.", true, nil, true},
-		"InheritedNot": {"Also where the offering says no.", false, nil, false},
-		"SwitchedOff":  {"CAT-14, CAT-15: the plan's no overrides.", true, &no, false},
-		"SwitchedOn":   {"CAT-14, CAT-15: so does its yes.", false, &yes, true},
+		{"CAT-13, CAT-15: a plan that says nothing is as its offering.", true, nil, true},
+		{"Also where the offering says no.", false, nil, false},
+		{"CAT-14, CAT-15: the plan's no overrides.", true, &no, false},
+		{"CAT-14, CAT-15: so does its yes.", false, &yes, true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.reason, func(t *testing.T) {
 			o := catalog.Offering{Bindable: tc.offering, PlanUpdateable: tc.offering}
 			expect.Same(t, tc.reason+"\nPlanBindable", tc.want, o.PlanBindable(catalog.Plan{Bindable: tc.plan}))
 			expect.Same(t, tc.reason+"\nPlanIsUpdateable", tc.want, o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}))
@@ -108,19 +108,18 @@ func TestView(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		reason        string
 		names         []string
 		want, unknown string
 	}{
-		"Offering": {"an offering is all of its plans", []string{"first"}, "first/a first/b", ""},
-		"Plan":     {"a plan is itself", []string{"first/b"}, "first/b", ""},
-		"Both":     {"names add up", []string{"second/a", "first/a"}, "first/a second/a", ""},
-		"Unknown": {"what is not there is said, and the rest holds", []string{"third", "first/c", "second"},
-			"second/a", "third, first/c"},
-		"Nothing": {"nothing is not everything", []string{"third"}, "", "third"},
+		{"an offering is all of its plans", []string{"first"}, "first/a first/b", ""},
+		{"a plan is itself", []string{"first/b"}, "first/b", ""},
+		{"names add up", []string{"second/a", "first/a"}, "first/a second/a", ""},
+		{"what is not there is said, and the rest holds", []string{"third", "first/c", "second"}, "second/a", "third, first/c"},
+		{"nothing is not everything", []string{"third"}, "", "third"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.reason, func(t *testing.T) {
 			v, err := catalog.NewView(offerings, tc.names)
 			expect.Same(t, tc.reason, tc.want, named(v))
 			if (err != nil) != (tc.unknown != "") || err != nil && !strings.Contains(err.Error(), tc.unknown) {

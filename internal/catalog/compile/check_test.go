@@ -19,20 +19,20 @@ import (
 // A provider looks at each plan when the catalog is compiled, and says where it is wrong: in a setting, or in a file.
 func TestProviderChecks(t *testing.T) {
 	files := map[string]string{"a/offering.yaml": small("settings:\n    size: {min: 1}\n    note: x"), "a/template.yaml": "x"}
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		reason string
 		err    error
 		want   found
 	}{
-		"Setting": {"A setting is found by its path.", advice.For("size.min", "is too small", "write 2"),
+		{"A setting is found by its path.", advice.For("size.min", "is too small", "write 2"),
 			found{"mine/a/offering.yaml", 12, "is too small"}},
-		"File": {"A file beside the offering has lines of its own.",
+		{"A file beside the offering has lines of its own.",
 			&advice.Error{File: "template.yaml", Line: 7, What: "no Outputs", Remedy: "add them"},
 			found{"mine/a/template.yaml", 7, "no Outputs"}},
-		"Other": {"Whatever else is wrong is about the settings.", errors.New("no"),
+		{"Whatever else is wrong is about the settings.", errors.New("no"),
 			found{"mine/a/offering.yaml", 11, "refused by the provider demo"}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.reason, func(t *testing.T) {
 			o := judgedBy(func(p check.Plan) (json.RawMessage, error) {
 				if _, err := fs.Stat(p.Files, "template.yaml"); err != nil {
 					t.Errorf("the provider does not see what stands beside: %v", err)

@@ -28,15 +28,15 @@ func TestLoadHidesTheClientSecret(t *testing.T) {
 
 func TestCatalogJSON(t *testing.T) {
 	read := func(name string) string { return string(expect.Get(os.ReadFile("testdata/" + name))(t)) }
-	for name, tc := range map[string]struct{ reason, text, want string }{
-		"Least": {"CAT-27: what is absent is omitted, never null; bindable is always there (CAT-02).",
+	for _, tc := range []struct{ reason, text, want string }{
+		{"CAT-27: what is absent is omitted, never null; bindable is always there (CAT-02).",
 			spoil(map[int]string{5: "bindable: false\ntags: []\nmetadata: {}", 6: "", 11: "", 12: "", 13: ""}),
 			`{"id":"offering-1","name":"one","description":"The first","bindable":false,` +
 				`"plans":[{"id":"plan-1","name":"small","description":"The small one"}]}`},
-		"Most": {"Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the " +
+		{"Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the " +
 			"broker's own stay inside.", read("most.yaml"), read("most.json")},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.reason, func(t *testing.T) {
 			c := expect.Get(load(map[string]string{"a/offering.yaml": tc.text}))(t, tc.reason)
 			var want bytes.Buffer
 			expect.OK(t, json.Compact(&want, []byte(tc.want)))

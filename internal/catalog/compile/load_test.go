@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,168 +91,154 @@ func withSchema(lines ...string) string {
 const draft = `$schema: "http://json-schema.org/draft-04/schema#"`
 
 func TestLoadRefuses(t *testing.T) {
-	for _, cases := range []func() map[string]refusal{refusedFiles, refusedMembers, refusedPlans, refusedSchemas} {
-		for name, tc := range cases() {
-			t.Run(name, func(t *testing.T) {
-				c, err := load(map[string]string{"a/offering.yaml": tc.text})
-				if c != nil {
-					t.Errorf("%s\nLoad(...): want no catalog", tc.reason)
-				}
-				refuses(t, tc.reason, err, tc.want...)
-			})
-		}
+	for _, tc := range slices.Concat(refusedFiles(), refusedMembers(), refusedPlans(), refusedSchemas()) {
+		t.Run(tc.reason, func(t *testing.T) {
+			c, err := load(map[string]string{"a/offering.yaml": tc.text})
+			if c != nil {
+				t.Errorf("%s\nLoad(...): want no catalog", tc.reason)
+			}
+			refuses(t, tc.reason, err, tc.want...)
+		})
 	}
 }
 
-func refusedFiles() map[string]refusal {
-	return map[string]refusal{
-		"Empty":        wrong("An empty file was perhaps meant to become an offering.", "", in(1, "empty")),
-		"OnlyComments": wrong("A file of comments is empty as well.", "# nothing\n", in(1, "empty")),
-		"NotYAML":      wrong("What the YAML library refuses is told with its line.", "id: a\nname: b: c\n", in(2, "not YAML")),
-		"UnknownAnchor": wrong("The library tells no line for an alias without an anchor; we do.",
-			line(3, "description: *none"), in(3, "none")),
-		"NotAMapping":      wrong("A list of offerings in one file is not the form.", "- id: a\n", in(1, "must be an object")),
-		"SeveralDocuments": wrong("Each offering has a file of its own.", sound+"---\n"+sound, in(14, "several documents")),
-		"DuplicateMember": wrong("A member given twice would silently lose one value.",
+func refusedFiles() []refusal {
+	return []refusal{
+		wrong("An empty file was perhaps meant to become an offering.", "", in(1, "empty")),
+		wrong("A file of comments is empty as well.", "# nothing\n", in(1, "empty")),
+		wrong("What the YAML library refuses is told with its line.", "id: a\nname: b: c\n", in(2, "not YAML")),
+		wrong("The library tells no line for an alias without an anchor; we do.", line(3, "description: *none"), in(3, "none")),
+		wrong("A list of offerings in one file is not the form.", "- id: a\n", in(1, "must be an object")),
+		wrong("Each offering has a file of its own.", sound+"---\n"+sound, in(14, "several documents")),
+		wrong("A member given twice would silently lose one value.",
 			line(3, "description: The first\nname: two"), in(4, "first on line 2")),
-		"NameIsNoString": wrong("Member names are strings in JSON.", line(3, "description: The first\n7: two"),
-			in(4, "not a string")),
-		"UnknownMember": wrong("A mistyped member is found, and its right name suggested.",
+		wrong("Member names are strings in JSON.", line(3, "description: The first\n7: two"), in(4, "not a string")),
+		wrong("A mistyped member is found, and its right name suggested.",
 			with("plan_updatable: true"), in(6, `did you mean "plan_updateable"?`)),
-		"UnknownMemberFarOff": wrong("CAT-10: legacy and invented members are refused with what is known.",
+		wrong("CAT-10: legacy and invented members are refused with what is known.",
 			with("max_db_per_node: 5"), in(6, "known here: allow_context_updates, asynchronous, asynchronous_binding, bindable")),
-		"UnknownPlanMember": wrong("Plans are checked like offerings; camel case is recognised.",
+		wrong("Plans are checked like offerings; camel case is recognised.",
 			small("planUpdateable: true"), in(11, `did you mean "plan_updateable"?`)),
-		"NullMember": wrong("CAT-27: null is never emitted, so it is never taken either.", with("tags:"),
-			in(6, "tags has no value")),
-		"EverythingMissing": wrong("CAT-02: all problems are told at once.", "{}\n", in(1, "bindable is required"),
+		wrong("CAT-27: null is never emitted, so it is never taken either.", with("tags:"), in(6, "tags has no value")),
+		wrong("CAT-02: all problems are told at once.", "{}\n", in(1, "bindable is required"),
 			in(1, "description is required"), in(1, "id is required"), in(1, "name is required"), in(1, "plans is required"),
 			in(1, "provider is required")),
-		"PlanMembersMissing": wrong("CAT-03: a plan needs id, name and description.",
-			spoil(map[int]string{8: "- free: true", 9: "", 10: ""}),
+		wrong("CAT-03: a plan needs id, name and description.", spoil(map[int]string{8: "- free: true", 9: "", 10: ""}),
 			in(8, "plans[0].description"), in(8, "plans[0].id"), in(8, "plans[0].name")),
-		"NoPlans": wrong("CAT-02: an offering without a plan cannot be used.",
+		wrong("CAT-02: an offering without a plan cannot be used.",
 			spoil(map[int]string{7: "plans: []", 8: "", 9: "", 10: "", 11: "", 12: "", 13: ""}), in(7, "at least one plan")),
-		"PlansNoList": wrong("Plans are a list.",
+		wrong("Plans are a list.",
 			spoil(map[int]string{7: "plans: none", 8: "", 9: "", 10: "", 11: "", 12: "", 13: ""}), in(7, "must be an array")),
-		"PlanNoMapping": wrong("A plan is a mapping.", spoil(map[int]string{8: "- small", 9: "", 10: ""}),
-			in(8, "plans[0] must be an object")),
-		"TextIsNumber": wrong("A number where text belongs wants quotes.", line(1, "id: 17"), in(1, "quotes")),
-		"TextIsEmpty": wrong("CAT-02: required strings are not empty, nor blank.",
+		wrong("A plan is a mapping.", spoil(map[int]string{8: "- small", 9: "", 10: ""}), in(8, "plans[0] must be an object")),
+		wrong("A number where text belongs wants quotes.", line(1, "id: 17"), in(1, "quotes")),
+		wrong("CAT-02: required strings are not empty, nor blank.",
 			spoil(map[int]string{1: `id: ""`, 3: `description: "  "`}), in(1, "id is empty"), in(3, "description is empty")),
 	}
 }
 
-func refusedMembers() map[string]refusal {
-	return map[string]refusal{
-		"IDWithBlanks": wrong("Ids are typed and put into URLs.", line(8, "- id: plan 1"), in(8, "plans[0].id")),
-		"FlagIsText":   wrong("yes is text in YAML 1.2.", line(5, "bindable: yes"), in(5, "must be a boolean")),
-		"UnfriendlyName": wrong("CAT-05: names are typed at command lines.", spoil(map[int]string{2: "name: My Service",
+func refusedMembers() []refusal {
+	return []refusal{
+		wrong("Ids are typed and put into URLs.", line(8, "- id: plan 1"), in(8, "plans[0].id")),
+		wrong("yes is text in YAML 1.2.", line(5, "bindable: yes"), in(5, "must be a boolean")),
+		wrong("CAT-05: names are typed at command lines.", spoil(map[int]string{2: "name: My Service",
 			9: "  name: Small"}), in(2, "name has the wrong form"), in(9, "plans[0].name has the wrong form")),
-		"TooLong": wrong("CAT-26: names end at 255 characters, descriptions at 10 000.", spoil(map[int]string{
+		wrong("CAT-26: names end at 255 characters, descriptions at 10 000.", spoil(map[int]string{
 			2: "name: " + strings.Repeat("n", 256), 3: "description: " + strings.Repeat("d", 10_001),
 			10: "  description: " + strings.Repeat("é", 10_000)}), in(2, "255"), in(3, "10000")),
-		"TagsTooLong": wrong("CAT-08: all tags together end at 2048 characters.",
+		wrong("CAT-08: all tags together end at 2048 characters.",
 			with("tags: ["+strings.Repeat("t", 2000)+", "+strings.Repeat("t", 49)+"]"), in(6, "2048")),
-		"TagIsNumber": wrong("CAT-08: tags are strings.", with("tags:\n- sql\n- 5"), in(8, "tags[1]")),
-		"UnknownPermission": wrong("CAT-09: there are three permissions.", with("requires: [volume_mounts]"),
-			in(6, `did you mean "volume_mount"?`)),
-		"PermissionTwice": wrong("CAT-09: once is enough.", with("requires: [volume_mount, volume_mount]"),
-			in(6, "the same item twice")),
-		"UnknownProvider": wrong("An offering that nothing can make is refused.", line(4, "provider: cloudfromation"),
+		wrong("CAT-08: tags are strings.", with("tags:\n- sql\n- 5"), in(8, "tags[1]")),
+		wrong("CAT-09: there are three permissions.", with("requires: [volume_mounts]"), in(6, `did you mean "volume_mount"?`)),
+		wrong("CAT-09: once is enough.", with("requires: [volume_mount, volume_mount]"), in(6, "the same item twice")),
+		wrong("An offering that nothing can make is refused.", line(4, "provider: cloudfromation"),
 			in(4, `did you mean "cloudformation"?`)),
-		"DashboardClientInPart": wrong("CAT-12: all three members or none.",
+		wrong("CAT-12: all three members or none.",
 			with("dashboard_client:\n  id: client\n  secret: s3cret"), in(6, "dashboard_client.redirect_uri is required")),
-		"DashboardOfAll": wrong("PROV-24: an instance's dashboard is its own.", with("dashboard_url: https://example.com/all"),
+		wrong("PROV-24: an instance's dashboard is its own.", with("dashboard_url: https://example.com/all"),
 			in(6, "dashboard_url has the wrong form")),
-		"DashboardTooLong": wrong("NFR-10: an instance's record holds its dashboard, with its id in it wherever it is named.",
+		wrong("NFR-10: an instance's record holds its dashboard, with its id in it wherever it is named.",
 			with("dashboard_url: https://example.com/{instance_id}/"+strings.Repeat("{instance_id}", 3)),
 			in(6, "dashboard_url can become longer than 3072 bytes")),
-		"SettingsTooLarge": wrong("NFR-10: an instance's record is to hold what its plan meant.",
+		wrong("NFR-10: an instance's record is to hold what its plan meant.",
 			small("settings: {note: "+strings.Repeat("n", 16<<10)+"}"),
 			in(11, "plans[0].settings is larger than 16384 bytes of JSON")),
-		"DashboardNoAddress": wrong("PROV-24: a user follows it.", with("dashboard_url: http://example.com/{instance_id}"),
+		wrong("PROV-24: a user follows it.", with("dashboard_url: http://example.com/{instance_id}"),
 			in(6, "dashboard_url has the wrong form")),
-		"DashboardOtherPlaceholder": wrong("PROV-24: nothing else is put in.",
+		wrong("PROV-24: nothing else is put in.",
 			with("dashboard_url: https://example.com/{instance_id}/{plan}"), in(6, "dashboard_url has the wrong form")),
-		"MetadataNull": wrong("CAT-27: null is not emitted inside metadata either.",
+		wrong("CAT-27: null is not emitted inside metadata either.",
 			with("metadata:\n  displayName: One\n  deep: {er: ~}"), in(8, "metadata.deep.er has no value")),
-		"MetadataConventions": wrong("CAT-11: platforms read the conventional members without looking.",
+		wrong("CAT-11: platforms read the conventional members without looking.",
 			small("metadata:\n    displayName: 5\n    bullets:\n    - content: old form\n"+
 				"    costs: [{amount: 5, unit: MONTHLY}]\n    shareable: \"true\""),
 			in(12, "displayName"), in(14, "bullets"), in(15, "costs"), in(16, "shareable")),
-		"MetadataNoJSON": wrong("Infinity has no form in JSON.", with("metadata: {weight: .inf}"), in(6, "metadata.weight")),
-		"UnknownMode": wrong("There are three modes.", small("asynchronous: alowed\n  asynchronous_binding: false"),
+		wrong("Infinity has no form in JSON.", with("metadata: {weight: .inf}"), in(6, "metadata.weight")),
+		wrong("There are three modes.", small("asynchronous: alowed\n  asynchronous_binding: false"),
 			in(11, `did you mean "allowed"?`), in(12, `"never", "allowed", "required"`)),
 	}
 }
 
-func refusedPlans() map[string]refusal {
-	return map[string]refusal{
-		"PollingDuration": wrong("CAT-23: whole seconds above zero.",
+func refusedPlans() []refusal {
+	return []refusal{
+		wrong("CAT-23: whole seconds above zero.",
 			both("maximum_polling_duration: 0", "maximum_polling_duration: 1.5"), in(11, "at least 1"),
 			in(15, "must be an integer")),
-		"DurationNotInDigits": wrong("A deadline that cannot be read is not left out without a word.",
+		wrong("A deadline that cannot be read is not left out without a word.",
 			both("maximum_polling_duration: 3600.0", "typical_duration: 6e1"),
 			in(11, "maximum_polling_duration has a fraction or an exponent"), in(15, "typical_duration has a")),
-		"TypicalDuration": wrong("Whole seconds, not beyond the deadline.",
+		wrong("Whole seconds, not beyond the deadline.",
 			both("typical_duration: soon", "maximum_polling_duration: 60\n  typical_duration: 61"),
 			in(11, "must be an integer"), in(16, "longer than maximum_polling_duration")),
-		"MaintenanceVersion": wrong("CAT-24: Semantic Versioning 2.0.",
+		wrong("CAT-24: Semantic Versioning 2.0.",
 			both(`maintenance_info: {version: "1.02.0"}`, "maintenance_info:\n    version: 1.0"),
 			in(11, "version has the wrong form"), in(16, "quotes")),
-		"MaintenanceTooLong": wrong("CAT-24: 2000 characters of JSON.", small("maintenance_info:\n    version: 1.0.0\n"+
+		wrong("CAT-24: 2000 characters of JSON.", small("maintenance_info:\n    version: 1.0.0\n"+
 			"    description: "+strings.Repeat("d", 1965)), in(11, "2000")),
-		"MaintenanceMember": wrong("CAT-24: no other members.", small("maintenance_info: {version: 1.0.0, url: here}"),
-			in(11, "unknown member")),
-		"AsynchronousBindingNotRetrievable": wrong("CAT-18: the credentials would be out of reach.",
+		wrong("CAT-24: no other members.", small("maintenance_info: {version: 1.0.0, url: here}"), in(11, "unknown member")),
+		wrong("CAT-18: the credentials would be out of reach.",
 			spoil(map[int]string{6: "", 13: "  description: d\n  asynchronous_binding: allowed"}),
 			in(13, "bindings_retrievable: true")),
-		"NotBindableYetBound": wrong("What has no effect on a plan that is not bindable was meant otherwise.",
+		wrong("What has no effect on a plan that is not bindable was meant otherwise.",
 			large("bindable: false\n  asynchronous_binding: required\n  requires_app: true\n  binding_rotatable: true\n"+
 				"  schemas: {service_binding: {create: {parameters: {"+draft+", type: object}}}}"),
 			in(15, "asynchronous_binding"), in(16, "requires_app"), in(17, "binding_rotatable"), in(18, "schemas")),
-		"SchemaWithoutDraft": wrong("CAT-21: $schema is present.", withSchema("type: object"),
-			in(14, "parameters.$schema is required")),
-		"SchemaOfAnotherKind": wrong("CAT-21: a meta-schema from elsewhere would have to be fetched.",
+		wrong("CAT-21: $schema is present.", withSchema("type: object"), in(14, "parameters.$schema is required")),
+		wrong("CAT-21: a meta-schema from elsewhere would have to be fetched.",
 			withSchema("type: object", "$schema: https://example.com/mine"), in(16, "published draft")),
-		"SchemaWithoutType": wrong("CAT-21: Cloud Controller refuses a schema whose root is not of type object.",
+		wrong("CAT-21: Cloud Controller refuses a schema whose root is not of type object.",
 			withSchema(draft, "properties: {}"), in(14, "parameters.type is required")),
-		"SchemaRefersToFile": wrong("CAT-21: no external reference, above all to no file of this machine.",
+		wrong("CAT-21: no external reference, above all to no file of this machine.",
 			withSchema(draft, "type: object", "properties:", "  a:", "    $ref: file:///etc/hostname"),
 			in(19, "another document")),
-		"SchemaRefersToMetaSchema": wrong("CAT-21: platforms fetch no meta-schemas.", withSchema(draft, "type: object", "allOf:",
+		wrong("CAT-21: platforms fetch no meta-schemas.", withSchema(draft, "type: object", "allOf:",
 			"- {}", "- $ref: http://json-schema.org/draft-04/schema#"), in(19, "another document")),
-		"SchemaRefersToNothing": wrong("A reference within the schema has a target.",
+		wrong("A reference within the schema has a target.",
 			withSchema(draft, "type: object", `properties: {a: {$ref: "#/definitions/a"}}`), in(17, "refers to nothing")),
-		"SchemaBroken": wrong("CAT-21: the schema follows its draft; the line is that of the fault.",
+		wrong("CAT-21: the schema follows its draft; the line is that of the fault.",
 			withSchema(draft, "type: object", "properties:", "  a:", "    type: strng"), in(19, "properties.a.type")),
-		"SchemaPattern": wrong("A pattern that Go cannot compile would refuse every request.",
+		wrong("A pattern that Go cannot compile would refuse every request.",
 			withSchema(draft, "type: object", "properties:", "  a:", "    pattern: (?=x)"), in(19, "RE2")),
-		"SchemaTooLarge": wrong("CAT-21: 64 kB of JSON.",
+		wrong("CAT-21: 64 kB of JSON.",
 			withSchema(draft, "type: object", "description: "+strings.Repeat("d", 64<<10)), in(14, "65536")),
-		"SchemaNumberExtreme": wrong("A limit that cannot be represented would be dropped.",
+		wrong("A limit that cannot be represented would be dropped.",
 			withSchema(draft, "type: object", "minProperties: 1e999999"), in(17, "minProperties must be an integer")),
-		"SchemasEmpty": wrong("Empty objects around a schema are refused by platforms.",
+		wrong("Empty objects around a schema are refused by platforms.",
 			small("schemas: {service_instance: {create: {}}, service_binding: {update: {}}}"),
 			in(11, "service_binding.update is an unknown member"), in(11, "create.parameters is required")),
-		"SchemaSharedAndBroken": wrong("A schema that aliases share is told of once.",
+		wrong("A schema that aliases share is told of once.",
 			both("schemas: &s {service_instance: {create: {parameters: {"+draft+"}}}}", "schemas: *s"),
 			in(11, "parameters.type is required")),
 	}
 }
 
-func refusedSchemas() map[string]refusal {
-	return map[string]refusal{
-		"PlanNamesNotUnique": wrong("CAT-04: plan names are unique within their offering.", line(12, "  name: small"),
+func refusedSchemas() []refusal {
+	return []refusal{
+		wrong("CAT-04: plan names are unique within their offering.", line(12, "  name: small"),
 			in(12, "offerings/a/offering.yaml:9")),
-		"PlanIDsNotUnique": wrong("CAT-04: plan ids are unique.", line(11, "- id: plan-1"),
-			in(11, "offerings/a/offering.yaml:8")),
-		"OfferingIDIsPlanID": wrong("CAT-04: an offering's id is no plan's id.", line(11, "- id: offering-1"),
-			in(11, "offerings/a/offering.yaml:1")),
-		"AliasOfItself": wrong("An alias within its own anchor has no end.", with("metadata: &m {again: *m}"),
-			in(6, "nests more than")),
-		"AliasBomb": wrong("Aliases of aliases grow beyond all memory.",
+		wrong("CAT-04: plan ids are unique.", line(11, "- id: plan-1"), in(11, "offerings/a/offering.yaml:8")),
+		wrong("CAT-04: an offering's id is no plan's id.", line(11, "- id: offering-1"), in(11, "offerings/a/offering.yaml:1")),
+		wrong("An alias within its own anchor has no end.", with("metadata: &m {again: *m}"), in(6, "nests more than")),
+		wrong("Aliases of aliases grow beyond all memory.",
 			with("metadata:\n  a: &a ["+strings.Repeat("x,", 99)+"]\n  b: &b ["+strings.Repeat("*a,", 99)+"]\n  c: ["+
 				strings.Repeat("*b,", 99)+"]"), in(7, "expands to more than")),
 	}
@@ -262,45 +249,42 @@ func TestLoadSources(t *testing.T) {
 		"name: nine").Replace(sound)
 	client := "dashboard_client: {id: client, secret: s3cret, redirect_uri: \"https://example.com\"}\n"
 	one := func(of fs.FS) []compile.Source { return []compile.Source{{Name: "mine", FS: of}} }
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		reason  string
 		sources []compile.Source
 		want    []found
 	}{
-		"None": {"A broker without a folder has nothing to offer.", nil, []found{{"offerings", 0, "no folder"}}},
-		"EmptyFolder": {"An operator who names a folder means it to hold something; each is judged by itself.", []compile.Source{
+		{"A broker without a folder has nothing to offer.", nil, []found{{"offerings", 0, "no folder"}}},
+		{"An operator who names a folder means it to hold something; each is judged by itself.", []compile.Source{
 			{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound})},
 			{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", ".git/offering.yaml": other})},
 		}, []found{{"mine", 0, "no offering"}}},
-		"Misplaced": {"What looks like an offering and would not be read is told of, and where it belongs.",
+		{"What looks like an offering and would not be read is told of, and where it belongs.",
 			one(folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})),
 			[]found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"},
 				{"mine/b", 0, "holds no offering.yaml; rename offering.yml"}}},
-		"UnreadableFolder": {"A folder that its owner alone may read is not taken for an empty one.",
+		{"A folder that its owner alone may read is not taken for an empty one.",
 			one(unreadable{folder(map[string]string{"a/offering.yaml": sound, "b/offering.yaml": other}), "b"}),
 			[]found{{"mine/b", 0, "cannot be read"}}},
-		"TooLargeFile": {"A file beyond any real one is not read into memory.",
+		{"A file beyond any real one is not read into memory.",
 			[]compile.Source{mine(strings.Repeat("#", 1<<20+1))}, []found{{"mine/a/offering.yaml", 1, "larger"}}},
-		"UniqueAcrossSources": {
-			"CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.", []compile.Source{
-				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound + client})},
-				{Name: "mine", FS: folder(map[string]string{
-					"a/offering.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
-					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7",
-						"name: nine", "name: one").Replace(other)})},
-			}, []found{{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"},
-				{"mine/a/offering.yaml", 14, "shipped/a/offering.yaml:14"},
-				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"},
-				{"mine/b/offering.yaml", 2, "shipped/a/offering.yaml:2"},
-				{"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"}}},
-		"OrderOfFiles": {"Problems come in the order of the files, then of lines.", []compile.Source{
+		{"CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.", []compile.Source{
+			{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound + client})},
+			{Name: "mine", FS: folder(map[string]string{
+				"a/offering.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
+				"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7",
+					"name: nine", "name: one").Replace(other)})},
+		}, []found{{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"},
+			{"mine/a/offering.yaml", 14, "shipped/a/offering.yaml:14"}, {"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"},
+			{"mine/b/offering.yaml", 2, "shipped/a/offering.yaml:2"}, {"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"}}},
+		{"Problems come in the order of the files, then of lines.", []compile.Source{
 			{Name: "z", FS: folder(map[string]string{"a/offering.yaml": "{",
 				"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"})})},
 			{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
 		}, []found{{"a/a/offering.yaml", 1, "must be an object"}, {"z/a/offering.yaml", 1, "not YAML"},
 			{"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.reason, func(t *testing.T) {
 			_, err := compile.Load(known, tc.sources...)
 			refuses(t, tc.reason, err, tc.want...)
 		})
