@@ -47,6 +47,7 @@ func shared(resource string) wrong {
 
 const (
 	boundaryOf = `!Sub ["arn:aws:iam::${AWS::AccountId}:policy/longshore/${S}-fixed/longshore-${S}-p-NAME-${AWS::Region}", {S: x}]`
+	forbids    = "proof is a call that the plan's policy does not allow, "
 	function   = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:"
 )
 
@@ -78,16 +79,13 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 		{"the name of a long offering is shortened in it", each(role(strings.Replace(boundaryOf, "NAME",
 			"queues-of-the-whole-company", 1)), func(_ *testing.T, c *check.Plan) { c.Offering = "queues-of-the-whole-company" }),
 			"template.yaml:19: R has a PermissionsBoundary that is not the offering's; write !Sub"},
-		{"the policy lacks it", proof(target("GetQueueAttributes")),
-			"proof is a call that the plan's policy does not allow, sqs:GetQueueAttributes"},
+		{"the policy lacks it", proof(target("GetQueueAttributes")), forbids + "sqs:GetQueueAttributes"},
 		{"forms name it too", proof(object{"service": "sqs", "body": "Action=ListQueues&Version=2012-11-05"}),
-			"proof is a call that the plan's policy does not allow, sqs:ListQueues"},
+			forbids + "sqs:ListQueues"},
 		{"a listing has another name there", proof(object{"service": "s3", "method": "GET", "path": "/x?list-type=2"}),
-			"proof is a call that the plan's policy does not allow, s3:ListBucket"},
-		{"so has a read", proof(object{"service": "s3", "method": "HEAD", "path": "/x/y"}),
-			"proof is a call that the plan's policy does not allow, s3:GetObject"},
-		{"a denial goes before", each(proof(target("SendMessage")), denied("*")),
-			"proof is a call that the plan's policy does not allow, sqs:SendMessage"},
+			forbids + "s3:ListBucket"},
+		{"so has a read", proof(object{"service": "s3", "method": "HEAD", "path": "/x/y"}), forbids + "s3:GetObject"},
+		{"a denial goes before", each(proof(target("SendMessage")), denied("*")), forbids + "sqs:SendMessage"},
 		{"what is denied on something else is no matter", each(proof(target("SendMessage")), denied("${QueueUrl}")), ""},
 		{"it is allowed", proof(target("ReceiveMessage")), ""},
 		{"the right to send is one for a batch, too", proof(target("SendMessageBatch")), ""},
