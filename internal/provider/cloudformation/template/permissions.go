@@ -65,7 +65,8 @@ func (d *document) statements() (all []statement) {
 			s.wrong("/Sid", fmt.Sprintf("%q is no Sid that IAM takes", fmt.Sprint(object["Sid"])),
 				"write letters from A to Z and digits alone, or leave it out")
 		case sids[sid]:
-			s.wrong("/Sid", fmt.Sprintf("the Sid %q is given twice, which IAM refuses", sid), "give each statement one of its own")
+			s.wrong("/Sid", fmt.Sprintf("the Sid %q is given twice, which IAM refuses", sid),
+				"give each statement one of its own")
 		}
 		sids[sid] = sid != "" // several statements may have an empty one
 		if object["Effect"] != "Allow" && object["Effect"] != "Deny" {
