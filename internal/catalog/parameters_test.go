@@ -352,13 +352,14 @@ func TestParameterErrorHidesValues(t *testing.T) {
 		"Contains":              {draft07, a(`{"contains": {"const": 1}}`), list},
 		"AllOf":                 {draft04, a(`{"allOf": [{"enum": [1]}, {"pattern": "^x$"}]}`), value},
 		"AnyOf":                 {draft04, a(`{"anyOf": [{"enum": [1]}, {"pattern": "^x$"}]}`), value},
-		"AnyOfNames":            {draft07, a(`{"anyOf": [{"additionalProperties": false}, {"propertyNames": {"const": "x"}}]}`), member},
-		"OneOfSeveral":          {draft04, a(`{"oneOf": [{"type": "string"}, {"pattern": "C"}]}`), value},
-		"Then":                  {draft07, `"if": {"required": ["a"]}, "then": {"properties": {"a": {"enum": [1]}}}`, value},
-		"Reference":             {draft20, `"$defs": {"d": {"enum": [1]}}, "properties": {"a": {"$ref": "#/$defs/d"}}`, value},
-		"NotJSON":               {draft04, ``, `{"a":` + canary + `}`},
-		"NotAnObject":           {draft04, ``, `"` + canary + `"`},
-		"Extreme":               {draft04, ``, `{"` + canary + `":907020501e99999}`},
+		"AnyOfNames": {draft07,
+			a(`{"anyOf": [{"additionalProperties": false}, {"propertyNames": {"const": "x"}}]}`), member},
+		"OneOfSeveral": {draft04, a(`{"oneOf": [{"type": "string"}, {"pattern": "C"}]}`), value},
+		"Then":         {draft07, `"if": {"required": ["a"]}, "then": {"properties": {"a": {"enum": [1]}}}`, value},
+		"Reference":    {draft20, `"$defs": {"d": {"enum": [1]}}, "properties": {"a": {"$ref": "#/$defs/d"}}`, value},
+		"NotJSON":      {draft04, ``, `{"a":` + canary + `}`},
+		"NotAnObject":  {draft04, ``, `"` + canary + `"`},
+		"Extreme":      {draft04, ``, `{"` + canary + `":907020501e99999}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := with(t, tc.draft, tc.schema).Check(catalog.Create, "o", "p", json.RawMessage(tc.params))

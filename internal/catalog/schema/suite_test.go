@@ -37,7 +37,8 @@ func TestSuite(t *testing.T) {
 		for _, trial := range of.Trials {
 			v := expect.Get(schema.Parse(trial.Value))(t)
 			judged++
-			expect.Same(t, fmt.Sprintf("%s %s, %s: valid", of.Draft, of.About, trial.About), trial.Valid, len(s.Judge(v, nil)) == 0)
+			at := fmt.Sprintf("%s %s, %s: valid", of.Draft, of.About, trial.About)
+			expect.Same(t, at, trial.Valid, len(s.Judge(v, nil)) == 0)
 		}
 	}
 	if judged < 4500 || refused > 200 {

@@ -51,8 +51,8 @@ const queuePolicy = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
 // queue is a plan that is right, with its files.
 func queue() check.Plan {
 	return check.Plan{
-		Offering: "sqs", Plan: "standard", Bindable: true,
-		Keep: plan.Digest, Lock: func(string) error { return nil }, Warn: func(advice.Error) {}, Describe: func(check.Parameters) {},
+		Offering: "sqs", Plan: "standard", Bindable: true, Keep: plan.Digest,
+		Lock: func(string) error { return nil }, Warn: func(advice.Error) {}, Describe: func(check.Parameters) {},
 		Settings: map[string]any{
 			"parameters": map[string]any{
 				"Days": map[string]any{"parameter": "retention_days", "value": json.Number("4.0")},

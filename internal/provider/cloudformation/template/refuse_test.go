@@ -202,7 +202,7 @@ var ofPlans = []refusal{
 	{with("policy.json", `"Action"`, `"NotAction": "sqs:DeleteQueue", "Action"`),
 		"policy.json:2: NotAction is nothing that a statement here may have"},
 	{with("policy.json", "2012-10-17", "2008-10-17"), "policy.json:1: the policy has not the version"},
-	{with("policy.json", `"Effect"`, `"Sid": "Send-Receive", "Effect"`), `policy.json:1: "Send-Receive" is no Sid that IAM takes`},
+	{with("policy.json", `"Effect"`, `"Sid": "Send-Read", "Effect"`), `policy.json:1: "Send-Read" is no Sid that IAM takes`},
 	{with("policy.json", `"Effect"`, `"Sid": "Größe", "Effect"`), `policy.json:1: "Größe" is no Sid that IAM takes`},
 	{with("permissions.json", `"Effect"`, `"Sid": 1, "Effect"`), `permissions.json:1: "1" is no Sid that IAM takes`},
 	{with("policy.json", `[{`, `[{"Sid": "Q1", "Effect": "Deny", "Action": "sqs:TagQueue", "Resource": "*"}, {"Sid": "Q1", `),
@@ -331,8 +331,8 @@ func TestStatements(t *testing.T) {
 			on(`"sqs:SendMessage"`, "${QueueArn}",
 				`{"ForAllValues:StringEquals":{"aws:TagKeys":"a"},"Null":{"aws:tagkeys":["false"]}}`), ""},
 
-		{"a Sid has letters and digits, and may be empty", `"Sid":"aZ09","Action":"sqs:ListQueues","Resource":"*"},` + empty + empty +
-			`{"Effect":"Deny","Action":"sqs:TagQueue","Resource":"*"`, ""},
+		{"a Sid has letters and digits, and may be empty",
+			`"Sid":"aZ09","Action":"sqs:ListQueues","Resource":"*"},` + empty + empty + `{"Effect":"Deny","Action":"sqs:TagQueue","Resource":"*"`, ""},
 		{"listing knows no resource", `"Action":"SQS:listQueues","Resource":"*"`, ""},
 		{"this is of a bucket", `"Action":"S3:ListBucket","Resource":"*"`, everything},
 		{"AWS knows no resource of it", `"Action":"sns:unsubscribe","Resource":"*"`, ""},
