@@ -331,8 +331,8 @@ func TestStatements(t *testing.T) {
 			on(`"sqs:SendMessage"`, "${QueueArn}",
 				`{"ForAllValues:StringEquals":{"aws:TagKeys":"a"},"Null":{"aws:tagkeys":["false"]}}`), ""},
 
-		{"a Sid has letters and digits, and may be empty",
-			`"Sid":"aZ09","Action":"sqs:ListQueues","Resource":"*"},` + empty + empty + `{"Effect":"Deny","Action":"sqs:TagQueue","Resource":"*"`, ""},
+		{"a Sid has letters and digits, and may be empty", `"Sid":"aZ09","Action":"sqs:ListQueues","Resource":"*"},` +
+			empty + empty + `{"Effect":"Deny","Action":"sqs:TagQueue","Resource":"*"`, ""},
 		{"listing knows no resource", `"Action":"SQS:listQueues","Resource":"*"`, ""},
 		{"this is of a bucket", `"Action":"S3:ListBucket","Resource":"*"`, everything},
 		{"AWS knows no resource of it", `"Action":"sns:unsubscribe","Resource":"*"`, ""},
