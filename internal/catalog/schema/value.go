@@ -64,7 +64,7 @@ func size(v any) (n *big.Rat, noun string) {
 	return nil, ""
 }
 
-func whole(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
+func whole(n int) *big.Rat { return big.NewRat(int64(n), 1) }
 
 // rational converts a number that is not Extreme.
 func rational(n json.Number) *big.Rat {

@@ -13,12 +13,10 @@ import (
 // where other names begin.
 type Scope string
 
-// lower is base32 with letters that every name may have.
-var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
+// short returns a hash in letters and digits that every name may have.
 func short(text string, letters int) string {
 	sum := sha256.Sum256([]byte(text))
-	return lower.EncodeToString(sum[:])[:letters]
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:letters])
 }
 
 // ScopeOf returns the scope of a broker: of is the name of its stack, or the identity of a broker

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Text returns a value of a parameter, or of a setting, in the form that CloudFormation takes: as
@@ -83,12 +82,5 @@ func Tidy(text string) string {
 		}
 		return r
 	}, text)
-	if len(text) <= MaxValue {
-		return text
-	}
-	end := MaxValue
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
+	return strings.ToValidUTF8(text[:min(len(text), MaxValue)], "") // without half a character at the end
 }
