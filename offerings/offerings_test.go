@@ -152,10 +152,7 @@ func TestShippedSchemas(t *testing.T) {
 			for _, plan := range tc.plans {
 				id := ids[plan]
 				for _, verb := range []catalog.Verb{catalog.Create, catalog.Update, catalog.Bind} {
-					if err := c.Check(verb, id[0], id[1], json.RawMessage(tc.params)); (err == nil) != tc.want {
-						t.Errorf("%s\nCheck(%s, %s, %s): want accepted %t, got %v", tc.reason, verb, plan,
-							tc.params, tc.want, err)
-					}
+					judges(t, c, verb, id[0], id[1], map[string]bool{tc.params: tc.want})
 				}
 			}
 		})
@@ -167,7 +164,7 @@ func judges(t *testing.T, c *catalog.Catalog, verb catalog.Verb, service, plan s
 	t.Helper()
 	for given, want := range params {
 		if err := c.Check(verb, service, plan, json.RawMessage(given)); (err == nil) != want {
-			t.Errorf("%s with %s: want accepted %t, got %v", verb, given, want, err)
+			t.Errorf("%s of plan %s with %s: want accepted %t, got %v", verb, plan, given, want, err)
 		}
 	}
 }

@@ -62,15 +62,13 @@ type checkTest struct {
 	want                          []broken
 }
 
-func by04(reason, schema, params string, want ...broken) checkTest {
-	return checkTest{reason, draft04, schema, params, want}
+func by(draft string) func(reason, schema, params string, want ...broken) checkTest {
+	return func(reason, schema, params string, want ...broken) checkTest {
+		return checkTest{reason, draft, schema, params, want}
+	}
 }
-func by07(reason, schema, params string, want ...broken) checkTest {
-	return checkTest{reason, draft07, schema, params, want}
-}
-func by20(reason, schema, params string, want ...broken) checkTest {
-	return checkTest{reason, draft20, schema, params, want}
-}
+
+var by04, by07, by20 = by(draft04), by(draft07), by(draft20)
 
 // a is a schema of the member a alone.
 func a(schema string) string { return `"properties": {"a": ` + schema + `}` }

@@ -76,29 +76,6 @@ func TestSnapshotsAndFilesAreKept(t *testing.T) {
 	refuses(t, "an offering that is there already", err, again(1), again(2), again(8), again(11))
 }
 
-// A plan whose provider takes no parameters needs no schema, and refuses what users give.
-func TestAPlanWithoutParametersTakesNone(t *testing.T) {
-	size := check.Parameters{Properties: map[string]any{"size": map[string]any{"type": "integer"}}}
-	for name, c := range map[string]struct {
-		described *check.Parameters
-		takes     bool
-	}{"None": {&check.Parameters{}, false}, "Size": {&size, true}, "NotDescribed": {nil, true}} {
-		o := judgedBy(func(p check.Plan) (json.RawMessage, error) {
-			if c.described != nil {
-				p.Describe(*c.described)
-			}
-			return nil, nil
-		})
-		all := expect.Get(compile.Load(o, mine(sound)))(t)
-		for _, verb := range []catalog.Verb{catalog.Create, catalog.Update} {
-			if err := all.Check(verb, "offering-1", "plan-1", json.RawMessage(`{"size": 1}`)); (err == nil) != c.takes {
-				t.Errorf("%s: %s says %v", name, verb, err)
-			}
-		}
-		expect.OK(t, all.Check(catalog.Create, "offering-1", "plan-1", nil), name, "without parameters")
-	}
-}
-
 // An operator who names a provider that is off is told what to do.
 func TestProvidersThatAreOff(t *testing.T) {
 	o := catalogtest.Providers("demo", "real")
@@ -197,21 +174,32 @@ func TestLock(t *testing.T) {
 	refuses(t, "conflict", judge(), found{"mine/a/offering.lock", 0, "cannot be read"})
 }
 
-// Where the provider says what users may set, a plan has no schemas of its own, and platforms are shown those that follow.
+// Where the provider says what users may set, a plan has no schemas of its own, and platforms are shown those that follow: where
+// users may set nothing, too.
 func TestDescribed(t *testing.T) {
-	o := judgedBy(func(p check.Plan) (json.RawMessage, error) {
-		p.Describe(check.Parameters{Required: []string{"a"}, Fixed: []string{"a"},
-			Properties: map[string]any{"a": map[string]any{"type": "string"}, "b": map[string]any{"type": "integer"}}})
-		return nil, nil
-	})
-	_, p, _ := expect.Get(compile.Load(o, mine(sound)))(t).Plan("offering-1", "plan-1")
 	const begins = `{"parameters":{"$schema":"http://json-schema.org/draft-04/schema#","additionalProperties":false,"properties":`
 	const ends = `"type":"object"}}`
-	const want = `{"service_instance":{"create":` + begins + `{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"],` +
-		ends + `,"update":` + begins + `{"b":{"type":"integer"}},` + ends + `},"service_binding":{"create":` + begins + `{},` +
-		ends + `}}`
-	expect.Same(t, "schemas", want, string(expect.Get(json.Marshal(p.Schemas))(t)))
-	_, err := compile.Load(o, mine(withSchema(draft, "type: object")))
-	refuses(t, "schemas of its own", err,
-		found{"mine/a/offering.yaml", 11, "plans[0].schemas says what users may set, which follows"})
+	const none = begins + `{},` + ends
+	for _, c := range []struct {
+		told           check.Parameters
+		create, update string
+	}{
+		{check.Parameters{Required: []string{"a"}, Fixed: []string{"a"},
+			Properties: map[string]any{"a": map[string]any{"type": "string"}, "b": map[string]any{"type": "integer"}}},
+			begins + `{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"],` + ends,
+			begins + `{"b":{"type":"integer"}},` + ends},
+		{check.Parameters{}, none, none},
+	} {
+		o := judgedBy(func(p check.Plan) (json.RawMessage, error) {
+			p.Describe(c.told)
+			return nil, nil
+		})
+		_, p, _ := expect.Get(compile.Load(o, mine(sound)))(t).Plan("offering-1", "plan-1")
+		want := `{"service_instance":{"create":` + c.create + `,"update":` + c.update + `},"service_binding":{"create":` +
+			none + `}}`
+		expect.Same(t, "schemas", want, string(expect.Get(json.Marshal(p.Schemas))(t)))
+		_, err := compile.Load(o, mine(withSchema(draft, "type: object")))
+		refuses(t, "schemas of its own", err,
+			found{"mine/a/offering.yaml", 11, "plans[0].schemas says what users may set, which follows"})
+	}
 }
