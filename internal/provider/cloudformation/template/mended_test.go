@@ -103,9 +103,7 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 }
 
 // exported gives an output of the template an export.
-func exported(name string) wrong {
-	return yaml("QueueUrl: {", "QueueUrl: {Export: {Name: "+name+"}, ")
-}
+func exported(name string) wrong { return yaml("QueueUrl: {", "QueueUrl: {Export: {Name: "+name+"}, ") }
 
 // A warning that the operator knows is not said again, and its silence goes when the warning has gone.
 func TestSilencedWarnings(t *testing.T) {

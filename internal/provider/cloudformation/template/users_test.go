@@ -118,9 +118,7 @@ func TestFixed(t *testing.T) {
 				"!Ref Days}}\n"), rights("kms:CreateAlias", "kms:DeleteAlias")), nil},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			expect.Same(t, "what stays fixed", c.want, sourced(t, both, c.more).Fixed)
-		})
+		t.Run(name, func(t *testing.T) { expect.Same(t, "what stays fixed", c.want, sourced(t, both, c.more).Fixed) })
 	}
 }
 
