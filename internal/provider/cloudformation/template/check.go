@@ -90,12 +90,11 @@ func (c *checker) file(named, otherwise string) *document {
 			Remedy: "name one beside the offering's file, such as " + otherwise})
 		return nil
 	}
-	d, err := read(c.Files, named)
-	if err != nil {
+	d := &document{file: named, reader: c, lines: map[string]int{"": 1}}
+	if err := d.read(c.Files); err != nil {
 		c.add(err)
 		return nil
 	}
-	d.reader = c
 	return d
 }
 

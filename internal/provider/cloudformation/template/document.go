@@ -73,28 +73,20 @@ func nth(list string, i int) string { return list + "/" + strconv.Itoa(i) }
 
 // read reads a YAML or JSON file. It turns short tags of CloudFormation into the functions they
 // stand for.
-func read(folder fs.FS, name string) (*document, error) {
-	d := &document{file: name, lines: map[string]int{"": 1}}
-	text, err := compile.Read(folder, name)
-	switch {
-	case err != nil:
-		return nil, d.cannot(err)
-	case len(text) > compile.MaxFile:
-		return nil, d.problem("", fmt.Sprintf("the file is larger than %d bytes", compile.MaxFile), "shorten it")
-	case path.Ext(name) == ".json":
-		err = d.json(bytes.TrimPrefix(text, []byte("\ufeff"))) // editors on Windows write a byte order mark
-	default:
-		err = d.yaml(text)
-	}
-	return d, err
-}
-
-func (d *document) cannot(err error) *advice.Error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+func (d *document) read(folder fs.FS) error {
+	text, err := compile.Read(folder, d.file)
+	if at, is := errors.AsType[*fs.PathError](err); is {
 		err = at.Err
 	}
-	return d.inLine(0, "the file cannot be read: "+err.Error(), "put it beside the offering's file")
+	switch {
+	case err != nil:
+		return d.inLine(0, "the file cannot be read: "+err.Error(), "put it beside the offering's file")
+	case len(text) > compile.MaxFile:
+		return d.problem("", fmt.Sprintf("the file is larger than %d bytes", compile.MaxFile), "shorten it")
+	case path.Ext(d.file) == ".json":
+		return d.json(bytes.TrimPrefix(text, []byte("\ufeff"))) // editors on Windows write a byte order mark
+	}
+	return d.yaml(text)
 }
 
 // json reads a JSON file. JSON needs a reader of its own, since it may contain tabs, which YAML
