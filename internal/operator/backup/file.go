@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/records/store/bolt"
@@ -29,11 +30,12 @@ func File(path string, write func(io.Writer) error) (err error) {
 	if err := free(); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*") // mode 0600
+	clearBeside(path)
+	f, held, err := begin(filepath.Dir(path))
 	if err != nil {
 		return fail("cannot be written", "name one in a folder that is there and allows it", err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
+	defer func() { _, _ = held.Close(), os.Remove(f.Name()) }()
 	buffered := bufio.NewWriterSize(f, 1<<20)
 	if err := write(buffered); err != nil {
 		return errors.Join(err, f.Close())
@@ -48,4 +50,37 @@ func File(path string, write func(io.Writer) error) (err error) {
 		return fail("cannot be written", "name one that can", err)
 	}
 	return bolt.SyncFolder(filepath.Dir(path))
+}
+
+// partial is the prefix of the hidden files beside their targets that File writes. Those that a backup makes in a data folder,
+// which nobody locks, do not have it.
+const partial = unfinished + "of-"
+
+// begin makes a hidden file in a folder, and holds a lock on it where the system has any: no other backup takes the file for
+// one of a process that was killed. One that has taken it before it was locked removes it: begin then makes another.
+func begin(dir string) (f, held *os.File, err error) {
+	for {
+		if f, err = os.CreateTemp(dir, partial+"*"); err != nil { // mode 0600
+			return nil, nil, err
+		}
+		held, err = lock(f.Name())
+		if _, gone := os.Lstat(f.Name()); gone == nil && !errors.Is(err, errLocked) {
+			return f, held, nil
+		}
+		_, _ = held.Close(), f.Close()
+	}
+}
+
+// clearBeside removes what processes that were killed have left beside a target: it may be large, and holds secrets. What
+// cannot be removed, such as another user's, stays.
+func clearBeside(path string) {
+	dir := filepath.Dir(path)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), partial) && e.Type().IsRegular() {
+			if left, err := lock(filepath.Join(dir, e.Name())); err == nil {
+				_, _ = os.Remove(left.Name()), left.Close()
+			}
+		}
+	}
 }

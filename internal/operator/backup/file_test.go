@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/advice"
@@ -40,4 +41,38 @@ func TestFileIsThereWholeOrNotAtAll(t *testing.T) {
 	if err := backup.File(filepath.Join(dir, "none", "saved"), func(io.Writer) error { return nil }); !errors.As(err, &problem) {
 		t.Errorf("a backup into a folder that is not there: %v", err)
 	}
+}
+
+// A process that is killed leaves what it has written: the next backup removes that, and nothing that another one writes now.
+func TestWhatAKilledBackupLeftIsRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	hidden := func() (names []string) {
+		for _, e := range expect.Get(os.ReadDir(dir))(t) {
+			if strings.HasPrefix(e.Name(), ".") {
+				names = append(names, e.Name())
+			}
+		}
+		return names
+	}
+	save := func(name string, meanwhile func()) {
+		t.Helper()
+		expect.OK(t, backup.File(filepath.Join(dir, name), func(io.Writer) error {
+			meanwhile()
+			return nil
+		}), name)
+	}
+	folders := filepath.Join(dir, ".backup-1") // as one of a data folder that runs now
+	expect.OK(t, os.WriteFile(folders, nil, 0o600))
+	var left string
+	save("first", func() { left = hidden()[1] })
+	expect.OK(t, os.WriteFile(filepath.Join(dir, left), []byte("half"), 0o600))
+	save("second", func() {
+		running := hidden()
+		expect.Same(t, "files that are written", 2, len(running))
+		expect.Never(t, "files that are written", strings.Join(running, " "), left)
+		save("third", func() { expect.Same(t, "files that are written at once", 3, len(hidden())) })
+		expect.Same(t, "files that are written, after another backup", running, hidden())
+	})
+	expect.Same(t, "what is left", []string{".backup-1"}, hidden())
 }

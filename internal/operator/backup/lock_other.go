@@ -1,0 +1,13 @@
+//go:build !unix
+
+package backup
+
+import (
+	"errors"
+	"os"
+)
+
+var errLocked = errors.New("locked by another process")
+
+// lock takes no lock: what a killed backup left is not removed here.
+func lock(string) (*os.File, error) { return nil, errors.ErrUnsupported }
