@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -209,11 +208,10 @@ func seenBy(p platforms.Platform) string {
 }
 
 func addPlatform(c *cobra.Command, registrar platforms.Registrar, p platforms.Platform) error {
-	newID := "p-" + strings.ToLower(rand.Text()[:12])
 	p.Credential = platforms.Credential{Username: p.Name, Password: platforms.NewPassword()}
 	err := registrar.Change(c.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		p = r.TakenBack(p, c.Flags().Changed("path"), c.Flags().Changed("offering"))
-		return r.Add(p, newID, time.Now())
+		return r.Add(p, platforms.NewID(), time.Now())
 	})
 	if err != nil {
 		return err

@@ -170,9 +170,10 @@ func TestUpgrades(t *testing.T) {
 // exchange it. Otherwise the refusal says what to name.
 func TestDashboard(t *testing.T) {
 	s := newSite(t)
-	platforms := map[string]string{"one": "first", "two": "second"}
+	const one = "p-oneoneoneone"
+	platforms := map[string]string{one: "first", "two": "second"}
 	s.console.Platforms = func(context.Context) (map[string]string, error) { return platforms, nil }
-	for _, k := range []lifecycle.Key{{Platform: "one", Instance: "alone"}, {Platform: "one", Instance: "both"},
+	for _, k := range []lifecycle.Key{{Platform: one, Instance: "alone"}, {Platform: one, Instance: "both"},
 		{Platform: "two", Instance: "both"}} {
 		expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(lifecycle.Record{Key: k, State: lifecycle.Ready})))
 	}
@@ -201,14 +202,15 @@ func TestDashboard(t *testing.T) {
 		want := pages.InstancePath(lifecycle.Key{Platform: platform, Instance: v.ID})
 		expect.Same(t, fmt.Sprintf("%+v leads to", v), want, w.Header().Get("Location"))
 	}
-	opens(operator.Viewing{ID: "alone"}, "one")
+	opens(operator.Viewing{ID: "alone"}, one)
 	opens(operator.Viewing{ID: "both", Platform: "second"}, "two")
 	refuses(operator.Viewing{ID: "both"}, "--platform")
 	refuses(operator.Viewing{ID: "none"}, "longshore instances")
 	refuses(operator.Viewing{ID: "alone", Platform: "third"}, "first, second")
 	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("no registry") }
 	refuses(operator.Viewing{ID: "alone"}, "--platform")
-	opens(operator.Viewing{ID: "alone", Platform: "one"}, "one")
+	refuses(operator.Viewing{ID: "alone", Platform: "first"}, "give the platform's id")
+	opens(operator.Viewing{ID: "alone", Platform: one}, one)
 }
 
 // knowing is a site whose console knows the platforms and the names of things.
@@ -329,9 +331,6 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: "nobody"})
 	isRefused(t, "one that is not known", err, `"nobody": the known ones are korifi, sap`)
 	expect.Same(t, "rows of one that is not known", 0, len(rows))
-	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("access denied") }
-	rows = s.rows(s.console.List, operator.Query{What: operator.Instances, Platform: "p"})
-	expect.Same(t, "rows without the right to read the platforms", 1, len(rows))
 	// A row tells whose it is and where, and a list opens all names, under the one key.
 	s.ordered("two")
 	rows = s.rows(s.console.List, operator.Query{What: operator.Instances, ID: "one"})
@@ -343,6 +342,13 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 		names = append(names, r.InstanceName)
 	}
 	expect.Same(t, "the names in a list", []string{"orders-db", "orders-db"}, names)
+	k := lifecycle.Key{Platform: "p-abcdefghijkl", Instance: "three"}
+	expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(lifecycle.Record{Key: k, State: lifecycle.Ready})))
+	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("access denied") }
+	rows = s.rows(s.console.List, operator.Query{What: operator.Instances, Platform: k.Platform})
+	expect.Same(t, "rows without the right to read the platforms", 1, len(rows))
+	_, _, err = s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: "korifi"})
+	isRefused(t, "a name, without that right", err, `"korifi"`, "`longshore platform list`", "give the platform's id")
 }
 
 // names are those of the things that exist, by the ids of their instances.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
@@ -163,10 +164,15 @@ func (c *Console) platforms(ctx context.Context, q *Query) (known map[string]str
 }
 
 // platformID returns the id of the platform with this id or name. It refuses an unknown one: an
-// empty list would suggest that the platform has nothing.
+// empty list would suggest that the platform has nothing. While no name is known, it takes what an id looks like.
 func platformID(known map[string]string, given string) (id string, _ error) {
-	if _, isID := known[given]; given == "" || isID || known == nil {
+	if _, isID := known[given]; given == "" || isID || known == nil && platforms.IsID(given) {
 		return given, nil
+	}
+	if known == nil {
+		return "", refuse("the platforms cannot be read, so that nobody knows which one is called %q: put right what "+
+			"`longshore platform list` says, or give the platform's id, such as p-abcdefghijkl, as "+
+			"`longshore instances -o wide` shows it", given)
 	}
 	for id, name := range known {
 		if name == given {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 )
 
 // A Registrar stores the registry.
@@ -31,6 +32,20 @@ func Names(from Registrar) func(context.Context) (map[string]string, error) {
 		}
 		return names, nil
 	}
+}
+
+// idPrefix and idLength are of the ids of all platforms but the default one.
+const (
+	idPrefix = "p-"
+	idLength = len(idPrefix) + 12
+)
+
+// NewID returns a new platform's id.
+func NewID() string { return idPrefix + strings.ToLower(rand.Text())[:idLength-len(idPrefix)] }
+
+// IsID reports whether a text looks like the id of a platform, rather than like its name.
+func IsID(text string) bool {
+	return text == Default || len(text) == idLength && strings.HasPrefix(text, idPrefix)
 }
 
 // NewPassword returns at least 128 random bits as letters and digits, which every platform and
