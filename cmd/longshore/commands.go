@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,6 @@ func versionText() string {
 // A serveFlags is the flags of `longshore serve`.
 type serveFlags struct {
 	embedded.Settings
-	own             string // the folder of the operator's own offerings; may be empty
 	operate         string // the address that answers monitoring; may be empty
 	cert, key       string
 	format, leastOf string // the format and the least level of the log
@@ -82,7 +82,7 @@ Settings from the environment:
 	f.StringVar(&s.Origin, "origin", "", "`URL` at which browsers reach the broker, such as https://broker.example.com; "+
 		"unless given, the address that it listens on")
 	f.StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
-	f.StringVar(&s.own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
+	f.StringVar(&s.Offerings, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate and its chain, for HTTPS; "+
 		"read again once it has changed")
 	f.StringVar(&s.key, "tls-key", "", "`FILE` with the key of --tls-cert")
@@ -90,18 +90,22 @@ Settings from the environment:
 	choose(c, &s.format, "log-format", "text", "`FORMAT` of the log: text or json", "text", "json")
 	choose(c, &s.leastOf, "log-level", "info", "`LEVEL` of what is logged, and above: debug, info, warn or error",
 		"debug", "info", "warn", "error")
-	f.BoolVar(&s.AWS, "aws", false, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead")
-	s.Servers = map[string]string{}
-	hostedFlags(c, s.Servers, "")
+	s.Flags = map[string]string{}
+	providerFlags(c, s.Flags, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead", "")
 	return c
 }
 
-// hostedFlags adds the flags that say where the servers of providers are, each with its own usage unless one is given.
-// No message shows their values, which may contain passwords.
-func hostedFlags(c *cobra.Command, servers map[string]string, usage string) {
+// providerFlags adds the flags that say whether AWS services are offered, and where the servers of providers are, each
+// server with its own usage unless one is given. No message shows the servers, which may contain passwords.
+func providerFlags(c *cobra.Command, given map[string]string, usageAWS, usage string) {
+	c.Flags().BoolFunc(embedded.FlagAWS, usageAWS, func(text string) error {
+		on, err := strconv.ParseBool(text)
+		given[embedded.FlagAWS] = strconv.FormatBool(on)
+		return err
+	})
 	for _, f := range embedded.Flags() {
 		c.Flags().Func(f.Name, cmp.Or(usage, f.Usage), func(url string) error {
-			servers[f.Name] = url
+			given[f.Name] = url
 			return nil
 		})
 	}
@@ -121,7 +125,7 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 	if err != nil {
 		return err
 	}
-	all, err := offeringfiles.Load(s.own)
+	all, err := offeringfiles.Load(s.Offerings)
 	if err != nil {
 		return err
 	}

@@ -45,10 +45,10 @@ func serveWith(t *testing.T, args ...string) (out, log *testserver.Output, stop 
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	out, log = new(testserver.Output), new(testserver.Output)
-	env := map[string]string{app.EnvUsername: checkUser, app.EnvPassword: checkPassword}
+	env := map[string]string{app.EnvUsername: checkUser, app.EnvPassword: checkPassword, app.EnvAWS: "what --aws stands before"}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir()}, args...),
+		ended <- run(ctx, append([]string{"serve", "--aws=false", "--listen", "127.0.0.1:0", "--data", t.TempDir()}, args...),
 			func(name string) string { return env[name] }, out, log)
 	}()
 	stop = sync.OnceValue(func() int {
@@ -194,6 +194,7 @@ func TestServeRefuses(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none.pem")
 	for args, want := range map[string]string{
 		"--log-level loud":                          `--log-level does not take "loud": give debug, info, warn or error`,
+		"--aws=perhaps":                             `--aws does not take "perhaps": give true or false`,
 		"--log-format xml":                          `--log-format does not take "xml": give text or json`,
 		"--tls-cert " + none:                        "give both, or neither",
 		"--tls-cert " + none + " --tls-key " + none: "give PEM files that belong together",

@@ -11,7 +11,6 @@ import (
 	"github.com/longshore/longshore/internal/app/console"
 	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -51,16 +50,15 @@ func oneBroker(c *cobra.Command, _ []string) error {
 
 // open returns a link to the broker's console; the caller calls closing in the end.
 func (p *whichBroker) open(ctx context.Context) (_ operator.Link, closing func(), _ error) {
-	load := func() (*catalog.Catalog, error) { return offeringfiles.Load(p.offerings) }
 	if p.stack != "" {
-		all, err := load()
+		all, err := offeringfiles.Load(p.offerings)
 		if err != nil {
 			return nil, nil, err
 		}
 		link, err := console.Stack(ctx, p.stack, all)
 		return link, func() {}, err
 	}
-	return embedded.Console(ctx, p.data, load, p.getenv, p.lost)
+	return embedded.Console(ctx, p.data, p.offerings, p.getenv, p.lost)
 }
 
 // ask calls one method of the broker.

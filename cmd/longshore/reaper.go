@@ -101,8 +101,7 @@ func printReports(out io.Writer, found operator.Reaper) {
 
 func newRebuild(getenv func(string) string) *cobra.Command {
 	var p whichBroker
-	servers := map[string]string{}
-	aws := false
+	given := map[string]string{}
 	c := &cobra.Command{
 		Use:   "rebuild --yes",
 		Short: "Give a record to all that exists and has none, after records or the vault's key were lost",
@@ -122,10 +121,10 @@ run again; it says each time all that is lost.`,
 		if err := sure(); err != nil {
 			return err
 		}
-		if p.stack != "" && (aws || len(servers) > 0) {
+		if p.stack != "" && len(given) > 0 {
 			return &usageError{"a stack has its providers: leave out --aws and the servers"}
 		}
-		p.getenv = embedded.WithFlags(servers, aws, getenv)
+		p.getenv = embedded.WithFlags(given, getenv)
 		p.lost = func(what string) { printf(c.ErrOrStderr(), "lost: %s\n", what) }
 		found, err := ask(c.Context(), p, operator.Rebuild, operator.None{})
 		restless := printRebuilt(c.OutOrStdout(), found)
@@ -135,8 +134,7 @@ run again; it says each time all that is lost.`,
 		return restless
 	}
 	p.flags(c)
-	hostedFlags(c, servers, "`URL` as for serve, or embedded where serve has it")
-	c.Flags().BoolVar(&aws, "aws", false, "AWS services were offered, as for serve")
+	providerFlags(c, given, "AWS services were offered, as for serve", "`URL` as for serve, or embedded where serve has it")
 	return c
 }
 

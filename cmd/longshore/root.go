@@ -204,7 +204,7 @@ func wanted(v pflag.Value) string {
 		return strings.Join(c.of[:len(c.of)-1], ", ") + " or " + c.of[len(c.of)-1]
 	}
 	return map[string]string{
-		"int": "a whole number", "duration": "a duration, such as 90s or 24h", "bool": "true or false",
+		"int": "a whole number", "duration": "a duration, such as 90s or 24h", "bool": "true or false", "boolfunc": "true or false",
 		"stringSlice": "words with commas between them",
 	}[v.Type()]
 }

@@ -15,14 +15,12 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // unpack unpacks an archive into a new folder.
@@ -135,9 +133,6 @@ func TestAServerThatIsNotTheBrokersIsNotCopied(t *testing.T) {
 	refused(t, "while it does not", dir, backup.Wish{All: true}, "--postgres embedded")
 }
 
-// demoCatalog is what is offered if no broker runs.
-func demoCatalog() (*catalog.Catalog, error) { return testkit.Demo(), nil }
-
 // contents are the files that stand in a folder itself.
 func contents(t *testing.T, dir string) string {
 	t.Helper()
@@ -161,7 +156,7 @@ func TestCommandsRefuseAnOldFolder(t *testing.T) {
 	expect.OK(t, os.WriteFile(filepath.Join(dir, "longshore.json"), []byte(old), 0o600))
 	before := contents(t, dir)
 	console := func(lost func(string)) error {
-		_, _, err := Console(t.Context(), dir, demoCatalog, nil, lost)
+		_, _, err := Console(t.Context(), dir, "", nil, lost)
 		return err
 	}
 	for name, err := range map[string]error{

@@ -8,9 +8,9 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/adapters"
 	"github.com/longshore/longshore/internal/app/console"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/wired"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
@@ -25,10 +25,10 @@ var inputs = folder.Options{NewID: app.NewID}
 // Console returns a link to the broker over a data folder: to the running broker or, if none
 // runs, to the opened folder, until closing is called. If lost is not nil, lost records and a
 // lost key are no error: Console sets the rest of them aside, begins new ones, and at once
-// tells lost what a rebuild cannot bring back. Only if no broker runs does it load the catalog,
-// and set providers up by the environment.
+// tells lost what a rebuild cannot bring back. Only if no broker runs does it load the catalog, with
+// the operator's own offerings of a folder, and set providers up by the environment.
 func Console(
-	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, lost func(what string),
+	ctx context.Context, dir, offerings string, getenv func(string) string, lost func(what string),
 ) (_ operator.Link, closing func(), _ error) {
 	if err := folder.Begun(dir); err != nil {
 		return nil, nil, err
@@ -36,8 +36,9 @@ func Console(
 	if running := socket.Dial(folder.Control(dir)); running.Answers(ctx) {
 		return running.Call, func() {}, nil
 	}
-	offered, err := load()
-	if err != nil {
+	e := embedding{offerings: offerings, getenv: getenv, serves: func(backup.Server) {}, log: slog.New(slog.DiscardHandler)}
+	var err error
+	if e.offered, err = offeringfiles.Load(offerings); err != nil {
 		return nil, nil, err
 	}
 	open := folder.Look
@@ -51,7 +52,7 @@ func Console(
 	for _, what := range f.Damaged {
 		lost(what)
 	}
-	console, wired, err := consoleOf(f, offered, getenv, lost)
+	console, wired, err := consoleOf(f, e, lost)
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -63,7 +64,7 @@ func Console(
 }
 
 // consoleOf returns the console of a folder on which no broker runs.
-func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) string, lost func(what string)) (
+func consoleOf(f *folder.Folder, e embedding, lost func(what string)) (
 	_ *operator.Console, made map[string]wired.Provider, err error,
 ) {
 	made, left := map[string]wired.Provider{}, map[string]error{}
@@ -74,12 +75,12 @@ func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) s
 			left[name] = why
 		}
 	} else {
-		made, left, err = wiredIn(rows(), f, offered, getenv, func(backup.Server) {}, slog.New(slog.DiscardHandler))
+		made, left, err = wiredIn(rows(), f, e)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	console := console.New(ledger.New(f.Records, app.NewID), offered, made, operator.Options{
+	console := console.New(ledger.New(f.Records, app.NewID), e.offered, made, operator.Options{
 		Vault: f.Vault, Whose: f.Whose(), Now: f.Now, Lost: lost, Damaged: f.Damaged, Rebuilt: f.Rebuilt,
 		Platforms: platforms.Names(f.Logins()), Names: adapters.Names(f.Whose().Broker),
 	})

@@ -141,8 +141,10 @@ func (b *Broker) newConsole(records *ledger.Ledger, origin string) *operator.Con
 
 // wire builds the providers, and hides the offerings of providers that are left out.
 func (b *Broker) wire(s Settings, offered *catalog.Catalog) error {
-	warnOfShown(s.Servers, b.log)
-	providers, left, err := wiredIn(rows(), b.folder, offered, s.Getenv, func(s backup.Server) { b.server = &s }, b.log)
+	warnOfShown(s.Flags, b.log)
+	providers, left, err := wiredIn(rows(), b.folder, embedding{
+		offered: offered, offerings: s.Offerings, getenv: s.Getenv, serves: func(s backup.Server) { b.server = &s }, log: b.log,
+	})
 	if err != nil {
 		return err
 	}

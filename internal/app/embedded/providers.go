@@ -34,10 +34,12 @@ type embedding struct {
 	broker  string // the broker's identity
 	used    bool   // the provider was used in that folder before
 	offered *catalog.Catalog
-	log     *slog.Logger
-	getenv  func(string) string
-	now     func() time.Time
-	wait    func(context.Context, time.Duration) error // waiting.For
+	// offerings is the folder of the operator's own offerings; empty for none.
+	offerings string
+	log       *slog.Logger
+	getenv    func(string) string
+	now       func() time.Time
+	wait      func(context.Context, time.Duration) error // waiting.For
 	// serves is called with a server that is started in the data folder.
 	serves func(backup.Server)
 }
@@ -77,15 +79,15 @@ func checkSettings(getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
-// wiredIn builds the known providers in a data folder; the caller closes them. Left holds, for
-// each of the others, the reason why it is left out.
-func wiredIn(
-	known map[string]row, f *folder.Folder, offered *catalog.Catalog, getenv func(string) string,
-	serves func(backup.Server), log *slog.Logger,
-) (providers map[string]wired.Provider, left map[string]error, err error) {
-	if getenv == nil {
-		getenv = func(string) string { return "" }
+// wiredIn builds the known providers in a data folder; the caller closes them. It completes what each of them is built of.
+// Left holds, for each of the others, the reason why it is left out.
+func wiredIn(known map[string]row, f *folder.Folder, e embedding) (
+	providers map[string]wired.Provider, left map[string]error, err error,
+) {
+	if e.getenv == nil {
+		e.getenv = func(string) string { return "" }
 	}
+	e.folder, e.broker, e.now, e.wait = f.Dir, f.Whose().Broker, f.Now, waiting.For
 	all := map[string]wired.Provider{}
 	defer func() {
 		if err != nil {
@@ -94,10 +96,8 @@ func wiredIn(
 	}()
 	left = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		w, err := known[name].build(embedding{
-			dir: f.Path(name), folder: f.Dir, broker: f.Whose().Broker, used: f.Used(name), offered: offered,
-			getenv: getenv, now: f.Now, wait: waiting.For, log: log, serves: serves,
-		})
+		e.dir, e.used = f.Path(name), f.Used(name)
+		w, err := known[name].build(e)
 		if why, leaves := errors.AsType[unavailable](err); leaves {
 			left[name] = why.error
 			continue

@@ -197,15 +197,18 @@ func Flags() (all []Flag) {
 	return all
 }
 
-// WithFlags returns the environment, with flags taking precedence over variables.
-func WithFlags(flags map[string]string, aws bool, getenv func(string) string) func(string) string {
+// FlagAWS is the flag of `longshore serve` that is true where AWS services are offered.
+const FlagAWS = "aws"
+
+// WithFlags returns the environment, with given flags taking precedence over variables: a flag that is false, too.
+func WithFlags(flags map[string]string, getenv func(string) string) func(string) string {
 	given, known := map[string]string{}, servers()
-	if aws {
-		given[app.EnvAWS] = "true"
-	}
-	for name, server := range flags {
-		if server != "" {
-			given[known[name].envURL()] = server
+	for name, value := range flags {
+		switch {
+		case name == FlagAWS:
+			given[app.EnvAWS] = value
+		case value != "":
+			given[known[name].envURL()] = value
 		}
 	}
 	return func(name string) string {

@@ -139,7 +139,7 @@ func TestReconcileNamesServersThatAreNotSet(t *testing.T) {
 	given := func(name string) string { // Valkey comes after PostgreSQL
 		return map[string]string{"LONGSHORE_VALKEY_URL": "redis://u:secret@127.0.0.1:1"}[name]
 	}
-	console, closing, err := Console(t.Context(), h.data, demoCatalog, given, nil)
+	console, closing, err := Console(t.Context(), h.data, "", given, nil)
 	expect.OK(t, err)
 	defer closing()
 	looks("while it does not,", console, operator.Scope{}, "valkey")
@@ -159,7 +159,7 @@ func TestServerSettings(t *testing.T) {
 	type environment = map[string]string
 	check := func(server, flag string, given environment, says string) {
 		t.Helper()
-		_, err := Settings{Listen: ":0", Data: "d", Servers: map[string]string{server: flag}}.
+		_, err := Settings{Listen: ":0", Data: "d", Flags: map[string]string{server: flag}}.
 			Complete(func(name string) string { return given[name] })
 		said := fmt.Sprint(err)
 		if (err == nil) != (says == "") || !strings.Contains(said, says) || strings.Contains(said, "canary") {
@@ -234,7 +234,7 @@ plans:
 // over starts a broker over a PostgreSQL server, with the offerings of a folder, and ends it.
 func over(t *testing.T, flag, offerings string, log slog.Handler) error {
 	t.Helper()
-	given := Settings{Listen: ":0", Data: t.TempDir(), Servers: map[string]string{"postgres": flag}}
+	given := Settings{Listen: ":0", Data: t.TempDir(), Flags: map[string]string{"postgres": flag}}
 	e, err := Open(expect.Get(given.Complete(func(string) string { return "" }))(t),
 		expect.Get(offeringfiles.Load(offerings))(t), slog.New(log))
 	if err == nil {

@@ -94,16 +94,21 @@ func whileRefused(ctx context.Context, wait func(context.Context, time.Duration)
 
 // prepared checks that the broker's own account is prepared, and warns of other targets that are not prepared.
 func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targets plan.Targets, e embedding) error {
-	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, e); err != nil {
+	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, "", e); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(targets.Targets)) {
 		if name == hosted.DefaultTarget {
 			continue
 		}
+		// Without a role, the target is another region of the broker's own account, which the command takes for no target.
+		access := ""
+		if targets.Targets[name].Role != "" {
+			access = " --target " + name + " --trust " + own.Account
+		}
 		other, err := own.In(ctx, scope, targets.Targets[name])
 		if err == nil {
-			err = preparedAt(ctx, other, scope, name, e)
+			err = preparedAt(ctx, other, scope, name, access, e)
 		}
 		if err != nil {
 			e.log.Warn("a target cannot be used: its operations wait", "target", name, "error", err)
@@ -112,11 +117,13 @@ func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targ
 	return nil
 }
 
-func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, target string, e embedding) error {
-	command := "longshore aws bootstrap --data " + e.folder
-	if target != hosted.DefaultTarget {
-		command += " --target " + target
+// preparedAt names the command that prepares a location. Access is what the command is told of another account.
+func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, target, access string, e embedding) error {
+	command := "AWS_REGION=" + p.Region + " longshore aws bootstrap --data " + e.folder
+	if e.offerings != "" {
+		command += " --offerings " + e.offerings
 	}
+	command += access
 	has, found, err := p.Prepared(ctx, scope)
 	if err != nil {
 		return err

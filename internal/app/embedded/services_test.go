@@ -57,8 +57,8 @@ func refusing(t *testing.T, cfg aws.Config) *atomic.Int32 {
 func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	refuses := refusing(t, emulator.Config(t))
 	set := map[string]string{}
-	e := embedding{folder: "here", broker: emulator.Name("broker"), log: slog.New(slog.DiscardHandler), now: app.Now,
-		offered: catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}),
+	e := embedding{folder: "here", offerings: "mine", broker: emulator.Name("broker"), now: app.Now,
+		log: slog.New(slog.DiscardHandler), offered: catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}),
 		getenv:  func(name string) string { return set[name] }, wait: waiting.For}
 	left := func(want string) {
 		t.Helper()
@@ -69,7 +69,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	}
 	left("--aws is not given")
 	set[app.EnvAWS] = "true"
-	left("longshore aws bootstrap --data here")
+	left("run AWS_REGION=us-east-1 longshore aws bootstrap --data here --offerings mine")
 	preparing := bootstrap.Options{Scope: plan.ScopeOf(e.broker), Offered: e.offered, Every: time.Millisecond, Say: t.Logf}
 	err := errors.New("not yet asked")
 	for tries := 0; err != nil && tries < 3; tries++ { // the emulator may cut off an answer, and the SDK may ask once only
@@ -81,6 +81,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	if err != nil || w.Provider == nil || w.Inventory == nil || w.Targets == nil {
 		t.Errorf("prepared: %+v, %v", w, err)
 	}
+	targetsAreNamed(t, e, set)
 	refusedStarts(t, e, refuses)
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
 	left("it runs where AWS_ENDPOINT_URL says")
@@ -93,6 +94,20 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_DEFAULT_REGION", "")
 	left("AWS_REGION is not set")
+}
+
+// Another region of the broker's own account is prepared as its own region is; another account, by its name and for the broker.
+func targetsAreNamed(t *testing.T, e embedding, set map[string]string) {
+	t.Helper()
+	var said strings.Builder
+	e.log = slog.New(slog.NewTextHandler(&said, nil))
+	set[app.EnvAWSTargets] = `{"targets": {"there": {"region": "eu-west-1"}, "other": {"region": "eu-west-2",
+		"role": "arn:aws:iam::222233334444:role/x", "external_id": "ours"}}}`
+	expect.Get(cloudformationEmbedded(e))(t)
+	delete(set, app.EnvAWSTargets)
+	expect.Says(t, "the log", said.String(),
+		`run AWS_REGION=eu-west-1 longshore aws bootstrap --data here --offerings mine"`,
+		`run AWS_REGION=eu-west-2 longshore aws bootstrap --data here --offerings mine --target other --trust 000000000000"`)
 }
 
 // The start repeats a refused call. A broker that used AWS before keeps its offerings however

@@ -23,10 +23,10 @@ type Settings struct {
 	Data string
 	// Username and Password are the platform's credentials. If both are empty, the broker generates and keeps them.
 	Username, Password string
-	// Servers are the values of the flags for the providers' servers, by the names of Flags. They may hold passwords.
-	Servers map[string]string
-	// AWS offers AWS services, as app.EnvAWS does.
-	AWS bool
+	// Offerings is the folder of the operator's own offerings; empty for none.
+	Offerings string
+	// Flags are the values of the given flags for providers: FlagAWS, or one of Flags. They may hold passwords.
+	Flags map[string]string
 	// Getenv returns the providers' own settings; nil for none.
 	Getenv func(string) string
 	// RetryAfter bounds the Retry-After of answers.
@@ -63,7 +63,7 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 		return s, advice.For(app.EnvUsername, "has a colon", "choose a user name without one")
 	}
 	var retryErr, dryErr, rateErr error
-	s.Getenv = WithFlags(s.Servers, s.AWS, getenv)
+	s.Getenv = WithFlags(s.Flags, getenv)
 	s.RetryAfter, retryErr = app.ReadRetryAfter(getenv)
 	s.ReaperDryRun, dryErr = app.Flag(getenv, app.EnvReaperDryRun)
 	s.PlatformRate, rateErr = app.PlatformRate(getenv)

@@ -104,7 +104,7 @@ func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 	defer f.Close()
 	marker := filepath.Join(dir, "longshore.json") // which cannot be written any more
 	expect.OK(t, errors.Join(os.Remove(marker), os.MkdirAll(filepath.Join(marker, "in the way"), 0o700)))
-	if _, _, err := wiredIn(all, f, nil, nil, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
+	if _, _, err := wiredIn(all, f, embedding{log: slog.New(slog.DiscardHandler)}); err == nil || opened != 1 || closed != 1 {
 		t.Errorf("%d opened, %d closed: %v", opened, closed, err)
 	}
 }

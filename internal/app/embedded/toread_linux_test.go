@@ -68,7 +68,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			if checked, err := folder.Check(t.Context(), dir); err != nil || checked.Wrong > 0 || checked.Records == 0 {
 				t.Errorf("checking it: %+v %v", checked, err)
 			}
-			console, closing, err := Console(t.Context(), dir, demoCatalog, nil, nil)
+			console, closing, err := Console(t.Context(), dir, "", nil, nil)
 			expect.OK(t, err)
 			var ids []string
 			page, err := operator.List.Ask(t.Context(), console, operator.Query{What: operator.Instances})
