@@ -55,7 +55,7 @@ what LONGSHORE_AWS_TARGETS is to hold.`,
   AWS_PROFILE=production longshore aws bootstrap --target production --trust 111122223333`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(options.Trust) > 0 && options.Target == "" {
-				return &usageError{"--trust is for another account: name it by --target"}
+				return misused("--trust is for another account: name it by --target")
 			}
 			options.Say = func(format string, args ...any) { printf(c.ErrOrStderr(), format+"\n", args...) }
 			return awsBootstrap(c.Context(), p, options, c.OutOrStdout())
@@ -141,10 +141,10 @@ prints. A data folder that is not there is set up.`,
 func printRights(out io.Writer, policies [][]byte, part int) error {
 	switch n := len(policies); {
 	case part < 0 || part > n:
-		return &usageError{fmt.Sprintf("--part %d: there are %d", part, n)}
+		return misused("--part %d: there are %d", part, n)
 	case part == 0 && n > 1:
-		return &usageError{fmt.Sprintf("the rights are more than IAM takes in one policy: "+
-			"make %d, of what --part 1 to --part %d print, and attach all of them", n, n)}
+		return misused("the rights are more than IAM takes in one policy: "+
+			"make %d, of what --part 1 to --part %d print, and attach all of them", n, n)
 	}
 	printf(out, "%s\n", policies[max(part, 1)-1])
 	return nil

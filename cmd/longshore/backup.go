@@ -45,7 +45,7 @@ A FILE is there whole or not at all, and none is written over.`,
 		if all, _ := c.Flags().GetBool("all"); all || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return instances(c, typed), cobra.ShellCompDirectiveNoFileComp
+		return instances.complete(c, args, typed)
 	}
 	var wish backup.Wish
 	c.Flags().BoolVar(&wish.All, "all", false, "save all of the data folder")
@@ -54,13 +54,13 @@ A FILE is there whole or not at all, and none is written over.`,
 		file := args[len(args)-1]
 		switch {
 		case wish.All && len(args) != 1:
-			return &usageError{"backup --all takes a FILE alone: it saves every instance"}
+			return misused("backup --all takes a FILE alone: it saves every instance")
 		case !wish.All && len(args) != 2:
-			return &usageError{"backup needs " + needsFile}
+			return misused("backup needs " + needsFile)
 		case !wish.All:
 			wish.Instance = args[0]
 		case within(file, *data):
-			return &usageError{"name a FILE outside of the data folder: it would go with the folder"}
+			return misused("name a FILE outside of the data folder: it would go with the folder")
 		}
 		return save(c.Context(), *data, wish, file, c.OutOrStdout(), c.ErrOrStderr())
 	}

@@ -68,8 +68,8 @@ func (o *object) Set(text string) error {
 // broker returns the URL that a command was given. It refuses to if there are no credentials.
 func (g *brokerFlags) broker(command string, args []string) (url string, err error) {
 	if g.username == "" || g.password == "" {
-		return "", &usageError{fmt.Sprintf("%s needs --username and --password, or %s and %s", command,
-			app.EnvUsername, app.EnvPassword)}
+		return "", misused("%s needs --username and --password, or %s and %s", command,
+			app.EnvUsername, app.EnvPassword)
 	}
 	return args[0], checkURL(args[0])
 }
@@ -78,25 +78,25 @@ func (g *brokerFlags) broker(command string, args []string) (url string, err err
 // it is printed, and other users of the machine see it.
 func checkURL(text string) error {
 	if text == "" {
-		return &usageError{"the URL is empty: give one such as https://broker.example.com"}
+		return misused("the URL is empty: give one such as https://broker.example.com")
 	}
 	if !strings.Contains(text, "://") && !strings.ContainsAny(text, "@?#") {
-		return &usageError{fmt.Sprintf("the URL %q has no scheme: give https://%[1]s, or http://%[1]s if the broker has no TLS",
-			text)}
+		return misused("the URL %q has no scheme: give https://%[1]s, or http://%[1]s if the broker has no TLS",
+			text)
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil: // whose text may contain a password
-		return &usageError{"what is given as the broker's URL is none: give one such as https://broker.example.com"}
+		return misused("what is given as the broker's URL is none: give one such as https://broker.example.com")
 	case u.User != nil || !strings.Contains(text, "://"):
-		return &usageError{"the broker's URL is its address alone, such as https://broker.example.com: " +
-			"give the credentials with --username and " + app.EnvPassword}
+		return misused("the broker's URL is its address alone, such as https://broker.example.com: " +
+			"give the credentials with --username and " + app.EnvPassword)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return &usageError{fmt.Sprintf("the URL %q begins with neither http:// nor https://", text)}
+		return misused("the URL %q begins with neither http:// nor https://", text)
 	case u.Hostname() == "":
-		return &usageError{fmt.Sprintf("the URL %q has no host: give one such as https://broker.example.com", text)}
+		return misused("the URL %q has no host: give one such as https://broker.example.com", text)
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return &usageError{"the broker's URL ends before /v2, and has no query: give one such as https://broker.example.com/path"}
+		return misused("the broker's URL ends before /v2, and has no query: give one such as https://broker.example.com/path")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (g *brokerFlags) minor(newest int) (int, error) {
 	digits, isTwo := strings.CutPrefix(g.version, "2.")
 	minor, err := strconv.Atoi(digits)
 	if !isTwo || err != nil || minor < conformance.OldestMinor || minor > newest {
-		return 0, &usageError{fmt.Sprintf("--api-version is 2.%d to 2.%d, not %q", conformance.OldestMinor, newest, g.version)}
+		return 0, misused("--api-version is 2.%d to 2.%d, not %q", conformance.OldestMinor, newest, g.version)
 	}
 	return minor, nil
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 func newCatalog() *cobra.Command {
@@ -113,8 +111,7 @@ said too: actions that no statement takes, and those that you alone should give.
 			if err != nil {
 				return err
 			}
-			for _, path := range slices.Sorted(maps.Keys(all)) {
-				p := all[path]
+			for path, p := range sorted.Map(all) {
 				printActions(c.OutOrStdout(), path+": added", p.Added)
 				printActions(c.OutOrStdout(), path+": a statement of yours has to allow, where the template needs it:", p.Left)
 			}
@@ -137,13 +134,7 @@ func printActions(out io.Writer, what string, actions []string) {
 func validate(ctx context.Context, dir, lint string, out io.Writer) error {
 	var warnings []advice.Error
 	warn := func(w advice.Error) { warnings = append(warnings, w) }
-	var all *catalog.Catalog
-	var err error
-	if lint == "" {
-		all, err = offeringfiles.Validate(dir, warn)
-	} else {
-		all, err = offeringfiles.Linted(ctx, lint, dir, warn)
-	}
+	all, err := offeringfiles.Validate(ctx, dir, lint, warn)
 	for _, w := range warnings {
 		printf(out, "warning: %s\n", w.Error())
 	}

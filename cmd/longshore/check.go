@@ -108,14 +108,14 @@ func (c checking) deliver(out io.Writer, result conformance.Report) error {
 func (k *checking) complete(args []string, only string) (err error) {
 	if only != "" {
 		if k.options.Only, err = regexp.Compile(only); err != nil {
-			return &usageError{fmt.Sprintf("--only is not a regular expression: %v", err)}
+			return misused("--only is not a regular expression: %v", err)
 		}
 	}
 	if k.options.Minor, err = k.minor(conformance.NewestMinor); err != nil {
 		return err
 	}
 	if k.options.Parallel < 1 || k.timeout <= 0 {
-		return &usageError{"--jobs and --timeout must be above zero"}
+		return misused("--jobs and --timeout must be above zero")
 	}
 	k.options.Parameters, k.options.BindParameters = k.parameters, k.bindParameters
 	k.options.Service, k.options.Plan, k.options.OperationTimeout = k.service, k.plan, k.timeout

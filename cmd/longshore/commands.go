@@ -103,9 +103,9 @@ func providerFlags(c *cobra.Command, given map[string]string, usageAWS, usage st
 		given[embedded.FlagAWS] = strconv.FormatBool(on)
 		return err
 	})
-	for _, f := range embedded.Flags() {
-		c.Flags().Func(f.Name, cmp.Or(usage, f.Usage), func(url string) error {
-			given[f.Name] = url
+	for name, its := range embedded.Flags() {
+		c.Flags().Func(name, cmp.Or(usage, its), func(url string) error {
+			given[name] = url
 			return nil
 		})
 	}

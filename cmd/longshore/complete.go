@@ -21,21 +21,23 @@ const patience = time.Second
 // the program or of the data folder, but never asks AWS. The flags of the command say which ones.
 type completer func(c *cobra.Command, typed string) []string
 
+// complete completes a flag or an argument, and with no names of files.
+func (all completer) complete(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return all(c, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
 // completed sets the completer of a flag.
 func completed(c *cobra.Command, flag string, all completer) {
-	complete := func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return all(c, typed), cobra.ShellCompDirectiveNoFileComp
-	}
-	must(c.RegisterFlagCompletionFunc(flag, complete))
+	must(c.RegisterFlagCompletionFunc(flag, all.complete))
 }
 
 // onlyFirst completes the first argument only.
 func onlyFirst(all completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return cobra.NoFileCompletions(c, args, typed)
 		}
-		return all(c, typed), cobra.ShellCompDirectiveNoFileComp
+		return all.complete(c, args, typed)
 	}
 }
 

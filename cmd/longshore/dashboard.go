@@ -28,7 +28,7 @@ minutes and opens a session once; give it to whoever may see the instance.`,
 func newConsole() *cobra.Command {
 	var w operator.Watch
 	c := &cobra.Command{
-		Use: "console", Short: "Print a link that opens the operator's console in a browser", Args: takes(0, 0, ""),
+		Use: "console", Short: "Print a link that opens the operator's console in a browser",
 		Long: `Print a link that opens the operator's console in a browser: what fails, all
 instances and operations, the quarantine, what is retained, offerings and platforms.
 The link is valid for 15 minutes and opens a session once. Keep it to yourself: it

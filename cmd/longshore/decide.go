@@ -106,7 +106,7 @@ platform does what it does after a failure.`,
 	return act(c, whichBroker{}, operator.Settle, func(token string) (operator.Settlement, error) {
 		s := operator.Settlement{Token: token, Message: *message}
 		if strings.TrimSpace(s.Message) == "" {
-			return s, &usageError{`settle needs --failed "what the platform's user is told"`}
+			return s, misused(`settle needs --failed "what the platform's user is told"`)
 		}
 		return s, sure()
 	}, after("It has failed."))

@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 )
@@ -88,7 +87,7 @@ func newListing(what operator.What) *cobra.Command {
 		a.query.ID = strings.Join(args, "")
 		if *follow {
 			if a.json() || a.query.State != "" && a.query.State != "running" {
-				return &usageError{"--watch follows what runs, in lines of text: leave out -o json, and any --state but running"}
+				return misused("--watch follows what runs, in lines of text: leave out -o json, and any --state but running")
 			}
 			if err := a.bound(); err != nil {
 				return err
@@ -125,8 +124,8 @@ func tellWaits(out io.Writer, v view, all []operator.Row) {
 			waits[op.Trouble]++
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(waits)) { // there are few: one for each target
-		printf(out, "%d of these wait for %s\n", waits[what], oneLine(what))
+	for what, n := range sorted.Map(waits) { // there are few: one for each target
+		printf(out, "%d of these wait for %s\n", n, oneLine(what))
 	}
 }
 

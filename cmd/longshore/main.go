@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -25,9 +26,10 @@ func main() {
 }
 
 // A usageError says that the command line cannot be understood; the exit status is 2.
-type usageError struct{ what string }
+type usageError struct{ error }
 
-func (e *usageError) Error() string { return e.what }
+// misused returns a usageError.
+func misused(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // A cannotRun says that there was nothing to judge, or that not everything could be read; the exit status is 2.
 type cannotRun struct{ error }

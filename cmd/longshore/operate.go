@@ -23,10 +23,11 @@ func newLog(to io.Writer, format, level string) *slog.Logger {
 	var least slog.Level
 	must(least.UnmarshalText([]byte(level))) // --log-level takes no other word
 	o := &slog.HandlerOptions{Level: least}
+	var lines slog.Handler = slog.NewTextHandler(to, o)
 	if format == "json" {
-		return slog.New(logs.Handler{Handler: slog.NewJSONHandler(to, o)})
+		lines = slog.NewJSONHandler(to, o)
 	}
-	return slog.New(logs.Handler{Handler: slog.NewTextHandler(to, o)})
+	return slog.New(logs.Handler{Handler: lines})
 }
 
 // healthy answers health checks. A process is healthy even if records are damaged, which no restart repairs.

@@ -43,7 +43,7 @@ func (p *whichBroker) whereabouts(c *cobra.Command) {
 // oneBroker refuses a folder and a stack at once: it would not be clear which of the two brokers is meant.
 func oneBroker(c *cobra.Command, _ []string) error {
 	if c.Flags().Changed("data") && c.Flags().Changed("stack") {
-		return &usageError{"--data is a broker over a folder, and --stack one on AWS: give one of the two"}
+		return misused("--data is a broker over a folder, and --stack one on AWS: give one of the two")
 	}
 	return nil
 }

@@ -139,8 +139,8 @@ that it does not.`,
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
 	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, name string) error {
 		if overlap != 0 && overlap < minOverlap {
-			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows "+
-				"the new password: give %gm or more, or 0s to end every earlier one at once", overlap, minOverlap.Minutes())}
+			return misused("--overlap %v is shorter than it takes until every part of the broker knows "+
+				"the new password: give %gm or more, or 0s to end every earlier one at once", overlap, minOverlap.Minutes())
 		}
 		return rotatePlatform(c, registrar, name, overlap, now)
 	})

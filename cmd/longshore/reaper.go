@@ -30,7 +30,7 @@ func newReaperReport() *cobra.Command {
 	tell := viewed(c, printReports)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if last < 0 {
-			return &usageError{"--last is negative: give a number of runs"}
+			return misused("--last is negative: give a number of runs")
 		}
 		found, err := ask(c.Context(), p, operator.Report, operator.None{})
 		if err != nil && found.Reports == nil {
@@ -122,7 +122,7 @@ run again; it says each time all that is lost.`,
 			return err
 		}
 		if p.stack != "" && len(given) > 0 {
-			return &usageError{"a stack has its providers: leave out --aws and the servers"}
+			return misused("a stack has its providers: leave out --aws and the servers")
 		}
 		p.getenv = embedded.WithFlags(given, getenv)
 		p.lost = func(what string) { printf(c.ErrOrStderr(), "lost: %s\n", what) }

@@ -37,7 +37,7 @@ that a stack on AWS is (--stack NAME).`,
 		Version:       versionText(),
 		SilenceErrors: true, // run prints them, with what to do next
 		SilenceUsage:  true,
-		RunE:          func(*cobra.Command, []string) error { return &usageError{"say what to do, such as `longshore serve`"} },
+		RunE:          func(*cobra.Command, []string) error { return misused("say what to do, such as `longshore serve`") },
 	}
 	root.SetOut(out)
 	root.SetErr(diagnostics)
@@ -126,9 +126,9 @@ func group(c *cobra.Command) {
 		}
 		choice := strings.Join(names, ", ")
 		if len(args) == 0 {
-			return &usageError{fmt.Sprintf("say what %s is to do: %s", nameOf(c), choice)}
+			return misused("say what %s is to do: %s", nameOf(c), choice)
 		}
-		return &usageError{fmt.Sprintf("unknown command %q for %q: there is %s", args[0], c.CommandPath(), choice)}
+		return misused("unknown command %q for %q: there is %s", args[0], c.CommandPath(), choice)
 	}
 }
 
@@ -143,9 +143,9 @@ func initHelp(root *cobra.Command) {
 		about, rest, err := root.Find(args)
 		switch {
 		case err != nil:
-			return &usageError{err.Error()}
+			return misused("%w", err)
 		case len(rest) > 0:
-			return &usageError{fmt.Sprintf("%q has no command %q", about.CommandPath(), rest[0])}
+			return misused("%q has no command %q", about.CommandPath(), rest[0])
 		}
 		return about.Help()
 	}
@@ -204,7 +204,8 @@ func wanted(v pflag.Value) string {
 		return strings.Join(c.of[:len(c.of)-1], ", ") + " or " + c.of[len(c.of)-1]
 	}
 	return map[string]string{
-		"int": "a whole number", "duration": "a duration, such as 90s or 24h", "bool": "true or false", "boolfunc": "true or false",
+		"int": "a whole number", "duration": "a duration, such as 90s or 24h", "bool": "true or false",
+		"boolfunc":    "true or false",
 		"stringSlice": "words with commas between them",
 	}[v.Type()]
 }

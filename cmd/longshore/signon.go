@@ -41,8 +41,8 @@ cf update-service-broker. Where it may not, make one by hand, and give it with
 			return become(nil, "Nobody signs on by the login of platform "+name)
 		}
 		if len(s.Hosts) == 0 || (s.Client == "") != (secret == "") {
-			return &usageError{"give --host for each host of the platform's login, and --client and --secret-file together or " +
-				"neither; --off switches the sign-on off"}
+			return misused("give --host for each host of the platform's login, and --client and --secret-file together or " +
+				"neither; --off switches the sign-on off")
 		}
 		for i, host := range s.Hosts {
 			if s.Hosts[i], err = platforms.Origin(host); err != nil {
@@ -89,7 +89,7 @@ again what could not be deleted), or the console, to read or to act.`,
 		switch raw, err := readFrom(c, file); {
 		case off:
 		case file == "":
-			return &usageError{"give a FILE, or --off"}
+			return misused("give a FILE, or --off")
 		case err != nil:
 			return err
 		default:

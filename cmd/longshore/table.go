@@ -263,9 +263,9 @@ func asks(c *cobra.Command, t rowTable) *asking {
 func (a *asking) bound() error {
 	switch {
 	case a.limit < 0:
-		return &usageError{"--limit is negative: give a number of rows, or 0 for all"}
+		return misused("--limit is negative: give a number of rows, or 0 for all")
 	case a.older < 0 || a.newer < 0:
-		return &usageError{"--older and --newer are not negative: give a duration, such as 48h"}
+		return misused("--older and --newer are not negative: give a duration, such as 48h")
 	}
 	if a.older > 0 {
 		a.query.Until = time.Now().Add(-a.older)

@@ -85,7 +85,7 @@ func (t trial) complete(args []string) (err error) {
 		return err
 	}
 	if t.timeout <= 0 || c.MinInterval <= 0 {
-		return &usageError{"--timeout and --interval must be above zero"}
+		return misused("--timeout and --interval must be above zero")
 	}
 	c.PollLimit = t.timeout
 	c.Credential = cloudcontroller.Credential{Username: t.username, Password: t.password}

@@ -28,29 +28,24 @@ type row struct {
 	// check checks each plan when the catalog is compiled. The check of AWS services reads
 	// YAML, so it is not here but where offerings are compiled.
 	check check.Func
-	// names returns the names that a thing with these tags has where it was made. Of is the
-	// prefix of the names of AWS services: the stack, or the identity of an embedded broker.
-	names func(of string, t provider.Tags) []string
+	// names returns the names that a thing with these tags has where it was made.
+	names func(t provider.Tags) []string
 	// open makes a provider on shared servers, whose connections Close ends; nil for a provider
 	// on no shared server. It calls no server.
 	open func(o Options) wired.Provider
 }
 
-// rows returns all providers, by their names in offering files.
-func rows() map[string]row {
-	on := func(names func(provider.Tags) []string) func(string, provider.Tags) []string {
-		return func(_ string, t provider.Tags) []string { return names(t) }
-	}
+// rows returns all providers, by their names in offering files. Of is what the names of AWS services derive from: the
+// stack, or the identity of an embedded broker.
+func rows(of string) map[string]row {
 	return map[string]row{
-		app.ProviderCloudFormation: {
-			names: func(of string, t provider.Tags) []string { return plan.ScopeOf(of).Names(t) },
-		},
-		app.ProviderDemo: {check: demo.Check, names: on(demo.Names)},
-		app.ProviderMariaDB: {check: mariadb.Check, names: on(mariadb.Names), open: func(o Options) wired.Provider {
+		app.ProviderCloudFormation: {names: plan.ScopeOf(of).Names},
+		app.ProviderDemo:           {check: demo.Check, names: demo.Names},
+		app.ProviderMariaDB: {mariadb.Check, mariadb.Names, func(o Options) wired.Provider {
 			return closing(mariadb.New(o.Options))
 		}},
-		app.ProviderPostgres: {check: postgres.Check, names: on(postgres.Names), open: openPostgres},
-		app.ProviderValkey: {check: valkey.Check, names: on(valkey.Names), open: func(o Options) wired.Provider {
+		app.ProviderPostgres: {postgres.Check, postgres.Names, openPostgres},
+		app.ProviderValkey: {valkey.Check, valkey.Names, func(o Options) wired.Provider {
 			return closing(valkey.New(o.Options))
 		}},
 	}
@@ -66,7 +61,7 @@ type Options struct {
 }
 
 // Open opens a provider on shared servers.
-func Open(name string, o Options) wired.Provider { return rows()[name].open(o) }
+func Open(name string, o Options) wired.Provider { return rows("")[name].open(o) }
 
 // Inside opens a provider for one call, in the function inside a VPC: the provider's
 // connections end with the call.
@@ -89,7 +84,7 @@ func Inside(name string, p deployed.Parts) remote.Open {
 // Checks returns the checks of plans in offering files, by the names of the providers; nil for no check.
 func Checks() map[string]check.Func {
 	all := map[string]check.Func{}
-	for name, r := range rows() {
+	for name, r := range rows("") {
 		all[name] = r.check
 	}
 	return all
@@ -98,8 +93,8 @@ func Checks() map[string]check.Func {
 // Names returns functions that give the names that things have where they were made, by provider.
 func Names(of string) map[string]func(provider.Tags) []string {
 	all := map[string]func(provider.Tags) []string{}
-	for name, r := range rows() {
-		all[name] = func(t provider.Tags) []string { return r.names(of, t) }
+	for name, r := range rows(of) {
+		all[name] = r.names
 	}
 	return all
 }

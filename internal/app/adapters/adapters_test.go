@@ -13,9 +13,9 @@ import (
 
 // Each provider of a stack has an adapter, and each one on shared servers can be opened.
 func TestEachProviderHasAnAdapter(t *testing.T) {
-	expect.Same(t, "providers", providers.Names(), slices.Sorted(maps.Keys(rows())))
+	expect.Same(t, "providers", providers.Names(), slices.Sorted(maps.Keys(rows(""))))
 	servers := providers.Servers()
-	for name, r := range rows() {
+	for name, r := range rows("") {
 		if _, shared := servers[name]; shared != (r.open != nil) {
 			t.Errorf("%s is on shared servers: %v; it is opened over some: %v", name, shared, r.open != nil)
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
@@ -86,8 +85,8 @@ func Registrar(ctx context.Context, stack string) (platforms.Registrar, error) {
 
 // describe reads the outputs of a stack, in the account that the SDK's settings lead to.
 func describe(ctx context.Context, stack string) (cfg aws.Config, said map[string]string, err error) {
-	if cfg, err = config.LoadDefaultConfig(ctx); err != nil {
-		return cfg, nil, fmt.Errorf("loading the AWS configuration: %w", err)
+	if cfg, err = deployed.Configuration(ctx); err != nil {
+		return cfg, nil, err
 	}
 	said, err = outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
 	return cfg, said, err

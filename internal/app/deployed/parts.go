@@ -46,27 +46,27 @@ type Parts struct {
 	Invoker stepfunctions.Invoker
 }
 
-// load reads the function's AWS configuration.
-func load(ctx context.Context, getenv func(string) string, log *slog.Logger) (Parts, error) {
+// Configuration reads the SDK's usual settings.
+func Configuration(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return Parts{}, fmt.Errorf("loading the AWS configuration: %w", err)
+		err = fmt.Errorf("loading the AWS configuration: %w", err)
 	}
-	counts := metrics.New(cmp.Or(getenv(app.EnvStack), "longshore"), os.Stdout, app.Now)
-	return Parts{
-		Config: cfg, Getenv: getenv, Log: log, Metrics: counts, Offered: sync.OnceValues(openCatalog),
-		Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg),
-	}, nil
+	return cfg, err
 }
 
 // ColdStart makes a function's handler. If that fails, it logs the reason and ends the process:
 // a function that lacks a setting must not answer anything.
 func ColdStart[H any](handler func(context.Context, Parts) (H, error)) H {
 	ctx, log := context.Background(), slog.New(logs.Handler{Handler: slog.NewJSONHandler(os.Stderr, nil)})
-	p, err := load(ctx, os.Getenv, log)
+	cfg, err := Configuration(ctx)
 	if err == nil {
 		var h H
-		if h, err = handler(ctx, p); err == nil {
+		if h, err = handler(ctx, Parts{
+			Config: cfg, Getenv: os.Getenv, Log: log, Offered: sync.OnceValues(openCatalog),
+			Metrics: metrics.New(cmp.Or(os.Getenv(app.EnvStack), "longshore"), os.Stdout, app.Now),
+			Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg),
+		}); err == nil {
 			return h
 		}
 	}

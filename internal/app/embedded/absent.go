@@ -3,15 +3,17 @@ package embedded
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/adapters"
+	"github.com/longshore/longshore/internal/app/console"
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/folder"
@@ -71,14 +73,22 @@ func (a absent) List(context.Context, string) ([]provider.Holding, string, error
 	return nil, "", a.why
 }
 
-// join adds an absent provider on shared servers to those that a console reconciles. Otherwise it would
-// seem that no server of the provider was restored.
-func (a absent) join(c *operator.Console, name string) {
-	if _, shared := servers()[name]; shared {
-		w := wired.Of(a)
-		w.Targets = func(context.Context) ([]string, error) { return nil, a.why }
-		c.Servers[name] = w
+// newConsole makes a console. Absent providers on shared servers are among those that it reconciles: otherwise it would
+// seem that no server of theirs was restored.
+func newConsole(
+	f *folder.Folder, offered *catalog.Catalog, providers map[string]wired.Provider, o operator.Options,
+) *operator.Console {
+	o.Vault, o.Whose, o.Now = f.Vault, f.Whose(), f.Now
+	o.Platforms, o.Names = platforms.Names(f.Logins()), adapters.Names(f.Whose().Broker)
+	c, known := console.New(ledger.New(f.Records, app.NewID), offered, providers, o), servers()
+	for name, w := range providers {
+		a, is := w.Provider.(absent)
+		if _, shared := known[name]; is && shared {
+			w.Targets = func(context.Context) ([]string, error) { return nil, a.why }
+			c.Servers[name] = w
+		}
 	}
+	return c
 }
 
 // without wires an absent provider for each missing one that a record names, and hides the offerings of
@@ -89,25 +99,25 @@ func without(
 ) *catalog.Catalog {
 	// A provider that was never used has no record: the folder tells this without reading all records.
 	var once, hidden []string
-	for _, name := range slices.Sorted(maps.Keys(why)) {
+	for name := range why {
 		if f.Used(name) {
 			once = append(once, name)
 		}
 	}
 	live := recorded(ctx, ledger.New(f.Records, app.NewID), once, log)
-	for _, name := range slices.Sorted(maps.Keys(why)) {
+	for name, reason := range sorted.Map(why) {
 		has, known := live[name]
 		if known {
-			providers[name] = wired.Of(absent{why[name]})
+			providers[name] = wired.Of(absent{reason})
 		}
 		if has {
 			log.Warn("a provider that has instances is missing: operations on them wait",
-				"provider", name, "error", why[name])
+				"provider", name, "error", reason)
 			continue
 		}
 		hidden = append(hidden, name)
 		if names := offered.Names(name); names != nil {
-			log.Info("not offered", "offerings", strings.Join(names, ","), "reason", why[name].Error())
+			log.Info("not offered", "offerings", strings.Join(names, ","), "reason", reason.Error())
 		}
 	}
 	return offered.Without(hidden)

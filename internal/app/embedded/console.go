@@ -6,17 +6,13 @@ import (
 	"log/slog"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/adapters"
-	"github.com/longshore/longshore/internal/app/console"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/wired"
-	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/operator/socket"
-	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // inputs are the options of a folder that a command opens.
@@ -80,15 +76,10 @@ func consoleOf(f *folder.Folder, e embedding, lost func(what string)) (
 	if err != nil {
 		return nil, nil, err
 	}
-	console := console.New(ledger.New(f.Records, app.NewID), e.offered, made, operator.Options{
-		Vault: f.Vault, Whose: f.Whose(), Now: f.Now, Lost: lost, Damaged: f.Damaged, Rebuilt: f.Rebuilt,
-		Platforms: platforms.Names(f.Logins()), Names: adapters.Names(f.Whose().Broker),
-	})
 	for name, why := range left {
 		if f.Used(name) {
-			console.Inventories[name] = absent{why} // otherwise the provider's things would seem to be gone
-			absent{why}.join(console, name)
+			made[name] = wired.Of(absent{why}) // otherwise the provider's things would seem to be gone
 		}
 	}
-	return console, made, nil
+	return newConsole(f, e.offered, made, operator.Options{Lost: lost, Damaged: f.Damaged, Rebuilt: f.Rebuilt}), made, nil
 }

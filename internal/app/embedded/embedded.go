@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/adapters"
-	"github.com/longshore/longshore/internal/app/console"
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/app/web"
 	"github.com/longshore/longshore/internal/base/metrics"
@@ -74,7 +72,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	}
 	defer func() {
 		if err != nil {
-			b.folder.Close()
+			b.release()
 		}
 	}()
 	if behind := b.folder.Behind; behind > time.Second {
@@ -88,11 +86,6 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	if err := b.wire(s, offered); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			closeAll(b.providers)
-		}
-	}()
 	records, now := ledger.New(b.folder.Records, app.NewID), b.folder.Now
 	steps := worker.New(worker.Options{
 		Records: records, Vault: b.folder.Vault, Plans: b.offered, Providers: b.providers,
@@ -100,11 +93,6 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 		Alone: true, // no other process uses the folder
 	})
 	b.engine = inprocess.New(b.quiet.step(steps.Step), inprocess.Options{Inquire: steps.Inquire, Log: log})
-	defer func() {
-		if err != nil {
-			b.engine.Close()
-		}
-	}()
 	b.reaper = reaper.New(reaper.Options{
 		Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID, OperationTimeout: app.OperationTimeout, Log: log,
 		Inventory: providers.Inventory(records, b.folder.Whose(), s.ReaperDryRun, b.providers),
@@ -117,26 +105,12 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	if err := b.resume(); err != nil {
 		return nil, err
 	}
-	b.console = b.newConsole(records, s.Origin)
+	b.console = newConsole(b.folder, b.offered, b.providers, operator.Options{Start: b.engine.Start, Origin: s.Origin})
 	b.control = socket.Listen(folder.Control(s.Data), b.console.Call, b.backup, app.Now, log)
 	var ctx context.Context
 	ctx, b.stop = context.WithCancel(context.Background())
 	go b.sweep(ctx)
 	return b, nil
-}
-
-// newConsole makes the console of the running broker.
-func (b *Broker) newConsole(records *ledger.Ledger, origin string) *operator.Console {
-	c := console.New(records, b.offered, b.providers, operator.Options{
-		Vault: b.folder.Vault, Whose: b.folder.Whose(), Now: b.folder.Now, Start: b.engine.Start,
-		Origin: origin, Platforms: platforms.Names(b.folder.Logins()), Names: adapters.Names(b.folder.Whose().Broker),
-	})
-	for name, w := range b.providers {
-		if a, is := w.Provider.(absent); is {
-			a.join(c, name)
-		}
-	}
-	return c
 }
 
 // wire builds the providers, and hides the offerings of providers that are left out.
@@ -234,7 +208,14 @@ func (b *Broker) Close() {
 	b.stop()
 	<-b.swept
 	b.control.Close()
-	b.engine.Close()
+	b.release()
+}
+
+// release ends what has been opened: nothing uses the folder any more.
+func (b *Broker) release() {
+	if b.engine != nil {
+		b.engine.Close()
+	}
 	closeAll(b.providers)
 	b.folder.Close()
 }

@@ -50,23 +50,19 @@ type Trial struct {
 // none, the first such plan of anything.
 func (b *Broker) Trial() Trial {
 	databases := b.providers[app.ProviderPostgres].Close != nil
-	for _, first := range []bool{true, false} { // databases before all others
-		for _, o := range b.offered.Offerings() {
-			if first && (o.Provider != app.ProviderPostgres || !databases) {
-				continue
-			}
-			for _, p := range o.Plans {
-				if p.Asynchronous == catalog.Allowed {
-					t := Trial{ServiceID: o.ID, PlanID: p.ID}
-					if first {
-						t.Psql = b.psql()
-					}
-					return t
-				}
+	var first Trial // the shipped offerings have such a plan: those of the demo are never left out
+	for _, o := range b.offered.Offerings() {
+		for _, p := range o.Plans {
+			switch {
+			case p.Asynchronous != catalog.Allowed:
+			case databases && o.Provider == app.ProviderPostgres:
+				return Trial{o.ID, p.ID, b.psql()}
+			case first.PlanID == "":
+				first = Trial{ServiceID: o.ID, PlanID: p.ID}
 			}
 		}
 	}
-	return Trial{ServiceID: "SERVICE_ID", PlanID: "PLAN_ID"} // never reached: the shipped offerings have such a plan
+	return first
 }
 
 // psql returns PostgreSQL's own client: the system's or, if there is none, the one beside the broker's own server.

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator/backup"
@@ -62,18 +61,17 @@ func rows() map[string]row {
 // Help explains the providers' settings in the environment.
 func Help() string {
 	var all []string
-	known := rows()
-	for _, name := range providers.Names() {
-		all = append(all, known[name].help)
+	for _, r := range sorted.Map(rows()) {
+		all = append(all, r.help)
 	}
 	return strings.Join(all, "\n  ")
 }
 
 // checkSettings checks the settings of all providers.
 func checkSettings(getenv func(string) string) error {
-	problems, known := []error{providers.CheckSettings(getenv)}, servers()
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		_, _, err := known[name].access(getenv)
+	problems := []error{providers.CheckSettings(getenv)}
+	for _, s := range sorted.Map(servers()) {
+		_, _, err := s.access(getenv)
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
@@ -95,9 +93,9 @@ func wiredIn(known map[string]row, f *folder.Folder, e embedding) (
 		}
 	}()
 	left = map[string]error{}
-	for _, name := range slices.Sorted(maps.Keys(known)) {
+	for name, r := range sorted.Map(known) {
 		e.dir, e.used = f.Path(name), f.Used(name)
-		w, err := known[name].build(e)
+		w, err := r.build(e)
 		if why, leaves := errors.AsType[unavailable](err); leaves {
 			left[name] = why.error
 			continue

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/secret"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
@@ -58,10 +57,8 @@ const pool = 8
 const URLEmbedded = "embedded"
 
 // envURL and envPasswordFile name the server's settings in the environment.
-func (s server) envURL() string { return "LONGSHORE_" + strings.ToUpper(s.Name) + "_URL" }
-func (s server) envPasswordFile() string {
-	return "LONGSHORE_" + strings.ToUpper(s.Name) + "_PASSWORD_FILE"
-}
+func (s server) envURL() string          { return s.Env("URL") }
+func (s server) envPasswordFile() string { return s.Env("PASSWORD_FILE") }
 
 // flag returns the server's flag of `longshore serve`.
 func (s server) flag() string { return "--" + s.Name }
@@ -179,20 +176,15 @@ func (s server) greet(made wired.Provider, log *slog.Logger) {
 	}
 }
 
-// A Flag is a flag for the address of a provider's server.
-type Flag struct{ Name, Usage string }
-
-// Flags returns the flags of `longshore serve` for servers, sorted by name.
-func Flags() (all []Flag) {
-	known := servers()
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		s := known[name]
-		usage := fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it there are none",
+// Flags returns the usage of the flags of `longshore serve` for the addresses of providers' servers.
+func Flags() map[string]string {
+	all := map[string]string{}
+	for name, s := range servers() {
+		all[name] = fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it there are none",
 			s.Title, s.Form.Example)
 		if s.start != nil {
-			usage += ", and with " + URLEmbedded + " the broker starts one"
+			all[name] += ", and with " + URLEmbedded + " the broker starts one"
 		}
-		all = append(all, Flag{name, usage})
 	}
 	return all
 }
@@ -221,9 +213,8 @@ func WithFlags(flags map[string]string, getenv func(string) string) func(string)
 
 // warnOfShown warns of passwords on the command line.
 func warnOfShown(flags map[string]string, log *slog.Logger) {
-	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		s := servers()[name]
-		if u, err := url.Parse(flags[name]); err == nil && u.User != nil {
+	for name, s := range sorted.Map(servers()) {
+		if u, err := url.Parse(flags[name]); err == nil {
 			if _, has := u.User.Password(); has {
 				log.Warn(fmt.Sprintf("every user of this machine can read the password that %s has: give the URL in %s, "+
 					"or the password in the file that %s names", s.flag(), s.envURL(), s.envPasswordFile()))

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
@@ -97,16 +96,16 @@ func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targ
 	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, "", e); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(targets.Targets)) {
+	for name, t := range sorted.Map(targets.Targets) {
 		if name == hosted.DefaultTarget {
 			continue
 		}
 		// Without a role, the target is another region of the broker's own account, which the command takes for no target.
 		access := ""
-		if targets.Targets[name].Role != "" {
+		if t.Role != "" {
 			access = " --target " + name + " --trust " + own.Account
 		}
-		other, err := own.In(ctx, scope, targets.Targets[name])
+		other, err := own.In(ctx, scope, t)
 		if err == nil {
 			err = preparedAt(ctx, other, scope, name, access, e)
 		}

@@ -59,7 +59,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	set := map[string]string{}
 	e := embedding{folder: "here", offerings: "mine", broker: emulator.Name("broker"), now: app.Now,
 		log: slog.New(slog.DiscardHandler), offered: catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}),
-		getenv:  func(name string) string { return set[name] }, wait: waiting.For}
+		getenv: func(name string) string { return set[name] }, wait: waiting.For}
 	left := func(want string) {
 		t.Helper()
 		_, err := cloudformationEmbedded(e)

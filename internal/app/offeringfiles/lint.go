@@ -15,34 +15,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 )
-
-// Linted does what Validate does, and also runs cfn-lint, by its name or path, on the
-// templates: unlike the checks here, cfn-lint knows the properties and attributes of all types.
-// Its errors are returned as compile.Problems as well; warn receives its warnings.
-func Linted(ctx context.Context, program, dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
-	var l linter
-	all := checks()
-	judge := all[app.ProviderCloudFormation]
-	all[app.ProviderCloudFormation] = func(p check.Plan) (json.RawMessage, error) {
-		snapshot, err := judge(p)
-		if err == nil {
-			err = l.add(p)
-		}
-		return snapshot, err
-	}
-	c, err := validated(dir, all, warn)
-	if err != nil {
-		return nil, err
-	}
-	return c, l.run(ctx, program, warn)
-}
 
 // A linter collects templates for a single call of cfn-lint, since most of the time of a call is its start.
 type linter struct {
@@ -50,16 +27,17 @@ type linter struct {
 	texts [][]byte
 }
 
-// add notes a plan's template, unless it is noted already.
-func (l *linter) add(checked check.Plan) error {
+// check checks a plan, and notes its template, unless it is noted already.
+func (l *linter) check(checked check.Plan) (json.RawMessage, error) {
+	snapshot, err := template.Check(checked)
 	file := template.FileOf(checked)
 	shown := path.Join(checked.Folder, file)
-	if file == "" || slices.Contains(l.shown, shown) {
-		return nil
+	if err != nil || file == "" || slices.Contains(l.shown, shown) {
+		return snapshot, err
 	}
 	text, err := fs.ReadFile(checked.Files, file)
 	l.shown, l.texts = append(l.shown, shown), append(l.texts, text)
-	return err
+	return snapshot, err
 }
 
 // A finding is the part of cfn-lint's output about one finding.

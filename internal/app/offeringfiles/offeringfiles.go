@@ -4,6 +4,7 @@
 package offeringfiles
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -53,21 +54,26 @@ func Compile(dir string, off map[string]string) ([]byte, error) {
 }
 
 // Validate does what Load does, but reads the shipped offerings anew, and warns of doubts that
-// are no reason to refuse the operator's own offerings.
-func Validate(dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
-	return validated(dir, checks(), warn)
-}
-
-func validated(dir string, checks map[string]check.Func, warn func(advice.Error)) (*catalog.Catalog, error) {
-	shipped, err := compile.Load(compile.Options{Providers: checks}, compile.Source{Name: "offerings", FS: offerings.FS})
-	if err != nil || dir == "" {
-		return shipped, err
+// are no reason to refuse the operator's own offerings. It also runs cfn-lint on the templates, by its
+// name or path, empty for not: unlike the checks here, cfn-lint knows the properties and attributes of all
+// types. Its errors are returned as compile.Problems as well; warn receives its warnings.
+func Validate(ctx context.Context, dir, cfnLint string, warn func(advice.Error)) (*catalog.Catalog, error) {
+	var l linter
+	known := checks()
+	if cfnLint != "" {
+		known[app.ProviderCloudFormation] = l.check
 	}
-	own, err := folder(dir)
-	if err != nil {
-		return nil, err
+	c, err := compile.Load(compile.Options{Providers: known}, compile.Source{Name: "offerings", FS: offerings.FS})
+	if err == nil && dir != "" {
+		var own compile.Source
+		if own, err = folder(dir); err == nil {
+			c, err = compile.Load(compile.Options{Providers: known, Beside: c, Warn: warn}, own)
+		}
 	}
-	return compile.Load(compile.Options{Providers: checks, Beside: shipped, Warn: warn}, own)
+	if err == nil && cfnLint != "" {
+		err = l.run(ctx, cfnLint, warn)
+	}
+	return c, err
 }
 
 // folder returns the source of the operator's own offerings.

@@ -82,7 +82,7 @@ func TestNew(t *testing.T) {
 // A first AWS service works as it is, with nothing to warn of.
 func TestNewAWS(t *testing.T) {
 	dir, path := newAWS(t, "first-log")
-	c := expect.Get(offeringfiles.Validate(dir, func(w advice.Error) { t.Error(w.Error()) }))(t)
+	c := expect.Get(offeringfiles.Validate(t.Context(), dir, "", func(w advice.Error) { t.Error(w.Error()) }))(t)
 	if !slices.ContainsFunc(c.Offerings(), func(o catalog.Offering) bool {
 		return o.Name == "first-log" && o.Provider == "cloudformation"
 	}) {
@@ -111,7 +111,8 @@ func TestLoadWithoutFolder(t *testing.T) {
 // says, and permissions that lack nothing.
 func TestFourFiles(t *testing.T) {
 	var warnings []advice.Error
-	c := expect.Get(offeringfiles.Validate("../../../docs/examples", func(w advice.Error) { warnings = append(warnings, w) }))(t)
+	warn := func(w advice.Error) { warnings = append(warnings, w) }
+	c := expect.Get(offeringfiles.Validate(t.Context(), "../../../docs/examples", "", warn))(t)
 	if len(warnings) != 1 || filepath.Base(warnings[0].File) != "permissions.json" {
 		t.Errorf("beside what CloudFormation may also call, it warns: %v", warnings)
 	}
@@ -161,8 +162,8 @@ func TestLinted(t *testing.T) {
 	edit(t, template, "RetentionInDays:", "RetentionInHours:")
 	edit(t, template, "{Value: !Ref Log}", "{Value: !GetAtt Log.Am}")
 	warn := func(w advice.Error) { t.Error(w.Error()) }
-	expect.Get(offeringfiles.Validate(dir, warn))(t, "without the linter")
-	_, err := offeringfiles.Linted(t.Context(), cfnLint, dir, warn)
+	expect.Get(offeringfiles.Validate(t.Context(), dir, "", warn))(t, "without the linter")
+	_, err := offeringfiles.Validate(t.Context(), dir, cfnLint, warn)
 	problems, _ := errors.AsType[compile.Problems](err)
 	lines := map[string]int{}
 	for _, p := range problems {
@@ -187,7 +188,7 @@ func TestWithoutALinter(t *testing.T) {
 	for program, says := range map[string]string{ // one that fails, and one that says nothing
 		"no-such-linter": "pip install cfn-lint", "false": "does not answer", "true": "does not answer",
 	} {
-		expect.Says(t, program, fmt.Sprint(expect.Err(offeringfiles.Linted(t.Context(), program, "", none))), says)
+		expect.Says(t, program, fmt.Sprint(expect.Err(offeringfiles.Validate(t.Context(), "", program, none))), says)
 	}
 }
 
@@ -231,7 +232,7 @@ func TestPermit(t *testing.T) {
 	expect.Same(t, "what the file holds", string(permitted.Text), read(t, permissions))
 	silence := `  - {about: CloudFormation may also call, reason: "the template sets nothing that these are for"}`
 	edit(t, path, "  warnings:\n"+silence+"\n", "")
-	expect.Get(offeringfiles.Validate(dir, func(w advice.Error) {
+	expect.Get(offeringfiles.Validate(t.Context(), dir, "", func(w advice.Error) {
 		if len(permitted.Left) == 0 || !strings.Contains(w.What, "may also call") {
 			t.Error(w.Error())
 		}

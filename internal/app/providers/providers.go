@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/remote"
 )
@@ -126,9 +127,9 @@ func throughVPC(p deployed.Parts, providers map[string]wired.Provider) error {
 func CheckSettings(getenv func(string) string) error {
 	_, demoErr := app.DemoDelay(getenv)
 	_, servicesErr := ReadServices(getenv)
-	problems, servers := []error{servicesErr, demoErr}, Servers()
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		_, err := servers[name].Secrets(getenv)
+	problems := []error{servicesErr, demoErr}
+	for _, s := range sorted.Map(Servers()) {
+		_, err := s.Secrets(getenv)
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
@@ -142,9 +143,8 @@ func FromOutputs(stack string, said map[string]string) map[string]string {
 		app.EnvInVPC: said[outputs.InVPC],
 	}
 	var has []string
-	known := rows()
-	for _, name := range Names() {
-		if r := known[name]; said[r.output] != "" {
+	for name, r := range sorted.Map(rows()) {
+		if said[r.output] != "" {
 			has = append(has, name)
 			set[r.env] = said[r.output]
 		}

@@ -57,7 +57,12 @@ func Servers() map[string]Server {
 }
 
 // EnvSecrets returns the name of the variable that tells the functions where the servers' secrets are.
-func (s Server) EnvSecrets() string { return "LONGSHORE_" + strings.ToUpper(s.Name) + "_SECRETS" }
+func (s Server) EnvSecrets() string { return s.Env("SECRETS") }
+
+// Env returns the name of a variable with a setting of the servers.
+func (s Server) Env(setting string) string {
+	return "LONGSHORE_" + strings.ToUpper(s.Name) + "_" + setting
+}
 
 // Secrets returns the secrets that a stack was deployed with; nil for none.
 func (s Server) Secrets(getenv func(string) string) (secrets.ARNs, error) {
