@@ -17,9 +17,6 @@ import (
 	"github.com/longshore/longshore/kit/conformance/report"
 )
 
-// errNotConform says that a broker was checked and does not conform.
-var errNotConform = errors.New("the check has failed")
-
 // A checking is one run of `longshore check`.
 type checking struct {
 	brokerFlags
@@ -87,7 +84,7 @@ func check(ctx context.Context, c checking, out, diagnostics io.Writer) error {
 		return &cannotRun{fmt.Errorf("writing the report: %w", err)}
 	}
 	if !result.Conforms() {
-		return errNotConform
+		return errors.New("the check has failed")
 	}
 	return nil
 }

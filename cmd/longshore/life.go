@@ -84,7 +84,7 @@ func (l *life) live(ctx context.Context) error {
 	}
 	l.verdict(left, time.Since(began))
 	if l.failed || left {
-		return errTryFailed
+		return errors.New("the trial has failed")
 	}
 	return nil
 }

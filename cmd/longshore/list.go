@@ -17,27 +17,62 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// A rowTable is a table of rows, and a rowColumn is one of its columns.
-type (
-	rowTable  = table[operator.Row]
-	rowColumn = column[operator.Row]
-)
+// A rowTable is a table of rows.
+type rowTable = table[operator.Row]
 
-// Columns shared by several tables.
-var (
-	instanceColumn = rowColumn{"instance", func(r operator.Row) any { return idOf(r.Instance, r) }}
-	bindingColumn  = rowColumn{"binding", func(r operator.Row) any { return idOf(r.Binding, r) }}
-	stateColumn    = rowColumn{"state", func(r operator.Row) any { return r.State }}
-	offeringColumn = rowColumn{"offering", func(r operator.Row) any { return r.Service }}
-	planColumn     = rowColumn{"plan", func(r operator.Row) any { return r.Plan }}
-	createdColumn  = rowColumn{"created", func(r operator.Row) any { return r.Created }}
-	sinceColumn    = rowColumn{"since", func(r operator.Row) any { return r.Kept.Since }}
-	untilColumn    = rowColumn{"until", func(r operator.Row) any { return endOf(r) }}
-	operation      = rowColumn{"operation", func(r operator.Row) any { return phase(r.Operation) }}
-	platformColumn = rowColumn{"platform", func(r operator.Row) any { return cmp.Or(r.PlatformName, r.Platform) }}
-	organization   = rowColumn{"organization", func(r operator.Row) any { return r.Organization }}
-	spaceColumn    = rowColumn{"space", func(r operator.Row) any { return r.Space }}
-)
+// valueOf returns what stands in a column of a table of rows.
+func valueOf(r operator.Row, column string) any {
+	switch column {
+	case "instance":
+		return idOf(r.Instance, r)
+	case "binding":
+		return idOf(r.Binding, r)
+	case "state":
+		return r.State
+	case "offering":
+		return r.Service
+	case "plan":
+		return r.Plan
+	case "created":
+		return r.Created
+	case "operation":
+		return phase(r.Operation)
+	case "kind":
+		return r.Operation.Kind
+	case "phase":
+		return r.Operation.Phase
+	case "percent":
+		return r.Operation.Percent
+	case "started":
+		return r.Operation.Started
+	case "token":
+		return r.Operation.Token
+	case "platform":
+		return cmp.Or(r.PlatformName, r.Platform)
+	case "organization":
+		return r.Organization
+	case "space":
+		return r.Space
+	case "provider":
+		return r.Provider
+	case "made":
+		return strings.Join(r.Made, ", ")
+	case "name":
+		return r.Kept.Name
+	case "since":
+		return r.Kept.Since
+	case "until":
+		return endOf(r)
+	case "freed":
+		return r.Kept.Freed
+	case "is_at":
+		return r.IsAt
+	case "plan_is_at":
+		return r.PlanIsAt
+	default: // edited
+		return map[bool]string{true: "yes"}[r.Edited]
+	}
+}
 
 // endOf returns when a kept thing is deleted; zero if it never is, or its deletion has begun.
 func endOf(r operator.Row) (end time.Time) {
@@ -49,21 +84,15 @@ func endOf(r operator.Row) (end time.Time) {
 
 // listings are the tables of instances, bindings and operations.
 var listings = map[operator.What]rowTable{
-	operator.Instances: {order: "-created",
-		columns: []rowColumn{instanceColumn, stateColumn, offeringColumn, planColumn, createdColumn},
-		wide:    []rowColumn{operation, platformColumn, organization, spaceColumn}},
-	operator.Bindings: {order: "-created",
-		columns: []rowColumn{bindingColumn, stateColumn, instanceColumn, createdColumn},
-		wide:    []rowColumn{operation, offeringColumn, planColumn, platformColumn}},
-	operator.Operations: {order: "-started",
-		columns: []rowColumn{
-			instanceColumn,
-			{"kind", func(r operator.Row) any { return r.Operation.Kind }},
-			{"phase", func(r operator.Row) any { return r.Operation.Phase }},
-			{"percent", func(r operator.Row) any { return r.Operation.Percent }},
-			{"started", func(r operator.Row) any { return r.Operation.Started }},
-		},
-		wide: []rowColumn{bindingColumn, platformColumn, {"token", func(r operator.Row) any { return r.Operation.Token }}}},
+	operator.Instances: {of: valueOf, order: "-created",
+		columns: []string{"instance", "state", "offering", "plan", "created"},
+		wide:    []string{"operation", "platform", "organization", "space"}},
+	operator.Bindings: {of: valueOf, order: "-created",
+		columns: []string{"binding", "state", "instance", "created"},
+		wide:    []string{"operation", "offering", "plan", "platform"}},
+	operator.Operations: {of: valueOf, order: "-started",
+		columns: []string{"instance", "kind", "phase", "percent", "started"},
+		wide:    []string{"binding", "platform", "token"}},
 }
 
 // newListing makes the command that lists instances, bindings or operations.

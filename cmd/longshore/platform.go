@@ -178,15 +178,13 @@ type listedPlatform struct {
 }
 
 // listedPlatforms is the table of the platforms, in the order in which they were added.
-var listedPlatforms = table[listedPlatform]{columns: []column[listedPlatform]{
-	{"name", func(p listedPlatform) any { return p.Name }},
-	{"id", func(p listedPlatform) any { return p.ID }},
-	{"user", func(p listedPlatform) any { return p.User }},
-	{"path", func(p listedPlatform) any { return p.Path }},
-	{"sees", func(p listedPlatform) any { return p.Sees }},
-	{"older_until", func(p listedPlatform) any { return p.OlderUntil }},
-	{"removed", func(p listedPlatform) any { return p.Removed }},
-}}
+var listedPlatforms = table[listedPlatform]{
+	columns: []string{"name", "id", "user", "path", "sees", "older_until", "removed"},
+	of: func(p listedPlatform, column string) any {
+		return map[string]any{"name": p.Name, "id": p.ID, "user": p.User, "path": p.Path, "sees": p.Sees,
+			"older_until": p.OlderUntil, "removed": p.Removed}[column]
+	},
+}
 
 // listed returns a platform as a list shows it.
 func listed(p platforms.Platform) listedPlatform {

@@ -9,13 +9,10 @@ import (
 )
 
 var quarantined = rowTable{
-	list: operator.Quarantined, order: "-since", bare: true,
-	columns: []rowColumn{
-		{"name", func(r operator.Row) any { return r.Kept.Name }},
-		{"provider", func(r operator.Row) any { return r.Provider }}, stateColumn, untilColumn,
-	},
-	wide: []rowColumn{sinceColumn, platformColumn, instanceColumn, bindingColumn},
-	none: "Nothing is in quarantine.",
+	list: operator.Quarantined, of: valueOf, order: "-since", bare: true,
+	columns: []string{"name", "provider", "state", "until"},
+	wide:    []string{"since", "platform", "instance", "binding"},
+	none:    "Nothing is in quarantine.",
 }
 
 func newReaperQuarantine() *cobra.Command {

@@ -1,22 +1,16 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/operator"
 )
 
 var retained = rowTable{
-	list: operator.Retained, order: "-since",
-	columns: []rowColumn{instanceColumn, offeringColumn, planColumn, sinceColumn, untilColumn},
-	wide: []rowColumn{
-		stateColumn, {"freed", func(r operator.Row) any { return r.Kept.Freed }},
-		platformColumn, organization, spaceColumn,
-		{"made", func(r operator.Row) any { return strings.Join(r.Made, ", ") }},
-	},
-	none: "Nothing is retained.",
+	list: operator.Retained, of: valueOf, order: "-since",
+	columns: []string{"instance", "offering", "plan", "since", "until"},
+	wide:    []string{"state", "freed", "platform", "organization", "space", "made"},
+	none:    "Nothing is retained.",
 }
 
 func newRetained() *cobra.Command {

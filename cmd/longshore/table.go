@@ -19,26 +19,23 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// A column is a column of a table; its name is that of the member in JSON.
-type column[T any] struct {
-	name string
-	of   func(of T) any // a string, a number or a time
-}
-
 // A table is a command's listing of all items of one kind.
 type table[T any] struct {
 	what operator.What // empty for a list of anything but records
 	list operator.Method[operator.Query, operator.Page]
-	// The first column is the one that other commands take as an argument; it is never shortened.
-	columns []column[T]
-	wide    []column[T] // those that only a wide table shows
-	order   string      // the column to sort by unless --sort names another
-	none    string      // printed in place of an empty table
-	bare    bool        // the rows have neither an offering nor a place
+	// The columns have the names of the members in JSON. The first one is that which other commands take as an argument; it is
+	// never shortened.
+	columns []string
+	wide    []string // those that only a wide table shows
+	// of returns what an item has in a column: a string, a number or a time.
+	of    func(item T, column string) any
+	order string // the column to sort by unless --sort names another
+	none  string // printed in place of an empty table
+	bare  bool   // the rows have neither an offering nor a place
 }
 
 // all returns the columns of the wide table.
-func (t table[T]) all() []column[T] { return slices.Concat(t.columns, t.wide) }
+func (t table[T]) all() []string { return slices.Concat(t.columns, t.wide) }
 
 // A view is the form in which a command prints.
 type view struct {
@@ -58,10 +55,7 @@ func (v view) json() bool { return v.output == "json" }
 // flags adds the flags of a command that prints the table.
 func (t table[T]) flags(c *cobra.Command, v *view) {
 	v.flag(c)
-	var names []string
-	for _, col := range t.all() {
-		names = append(names, col.name)
-	}
+	names := t.all()
 	v.order = t.order
 	c.Flags().Var(choice{&v.order, names, true}, "sort", "`COLUMN` to sort by; -COLUMN downwards")
 	completed(c, "sort", func(*cobra.Command, string) []string { return names })
@@ -84,13 +78,13 @@ func (t table[T]) print(out io.Writer, v view, all []T) {
 	if v.output == "wide" {
 		columns = t.all()
 	}
-	for _, col := range columns {
-		lines[0] = append(lines[0], strings.ToUpper(strings.ReplaceAll(col.name, "_", " ")))
+	for _, name := range columns {
+		lines[0] = append(lines[0], strings.ToUpper(strings.ReplaceAll(name, "_", " ")))
 	}
 	for _, one := range all {
 		var line []string
-		for _, col := range columns {
-			line = append(line, cell(col.of(one), v, now))
+		for _, name := range columns {
+			line = append(line, cell(t.of(one, name), v, now))
 		}
 		lines = append(lines, line)
 	}
@@ -189,13 +183,11 @@ func fit(lines [][]string) {
 // sort sorts the items by a column.
 func (t table[T]) sort(all []T, order string) {
 	name, down := strings.CutPrefix(order, "-")
-	columns := t.all()
-	at := slices.IndexFunc(columns, func(c column[T]) bool { return c.name == name })
-	if at < 0 {
+	if name == "" {
 		return // the given order stays
 	}
 	slices.SortStableFunc(all, func(a, b T) int {
-		order := compare(columns[at].of(a), columns[at].of(b))
+		order := compare(t.of(a, name), t.of(b, name))
 		if down {
 			return -order
 		}

@@ -41,9 +41,9 @@ func judge[T any](t *testing.T, name string, of table[T], rows []T) {
 	}
 	members, wide := printed(view{output: "json"}), printed(view{output: "wide"})
 	for _, c := range of.all() {
-		expect.Says(t, name, members, fmt.Sprintf("%q: ", c.name))
+		expect.Says(t, name, members, fmt.Sprintf("%q: ", c))
 	}
-	first := fmt.Sprint(of.columns[0].of(rows[0]))
+	first := fmt.Sprint(of.of(rows[0], of.columns[0]))
 	for _, line := range strings.Split(strings.TrimSpace(printed(view{output: "table", noHeaders: true})), "\n") {
 		if utf8.RuneCountInString(line) > screen || !strings.HasPrefix(line, first+"  ") {
 			t.Errorf("%s: the line %q has %d columns", name, line, utf8.RuneCountInString(line))
@@ -187,13 +187,11 @@ func TestRightsArePrintedInParts(t *testing.T) {
 		"NoSuch":   {"there are two", two, 3, ""},
 		"Negative": {"they begin with 1", one, -1, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			err := printRights(&out, tc.policies, tc.part)
-			_, refused := errors.AsType[*usageError](err)
-			if strings.TrimSpace(out.String()) != tc.want || refused != (tc.want == "") {
-				t.Errorf("%s: it prints %q, error %v; want %q", tc.reason, out.String(), err, tc.want)
-			}
-		})
+		var out strings.Builder
+		err := printRights(&out, tc.policies, tc.part)
+		_, refused := errors.AsType[*usageError](err)
+		if strings.TrimSpace(out.String()) != tc.want || refused != (tc.want == "") {
+			t.Errorf("%s: %s: it prints %q, error %v; want %q", name, tc.reason, out.String(), err, tc.want)
+		}
 	}
 }

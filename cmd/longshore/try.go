@@ -17,9 +17,6 @@ import (
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
-// errTryFailed says that a trial was made, and that a step failed.
-var errTryFailed = errors.New("the trial has failed")
-
 // A trial is the flags of `longshore try`.
 type trial struct {
 	brokerFlags

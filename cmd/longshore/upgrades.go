@@ -7,15 +7,10 @@ import (
 )
 
 var upgrades = rowTable{
-	list: operator.Upgrades, order: "-created",
-	columns: []rowColumn{
-		instanceColumn, offeringColumn, planColumn,
-		{"is_at", func(r operator.Row) any { return r.IsAt }},
-		{"plan_is_at", func(r operator.Row) any { return r.PlanIsAt }},
-		{"edited", func(r operator.Row) any { return map[bool]string{true: "yes"}[r.Edited] }},
-	},
-	wide: []rowColumn{stateColumn, createdColumn, platformColumn, organization, spaceColumn},
-	none: "No instance is behind its plan.",
+	list: operator.Upgrades, of: valueOf, order: "-created",
+	columns: []string{"instance", "offering", "plan", "is_at", "plan_is_at", "edited"},
+	wide:    []string{"state", "created", "platform", "organization", "space"},
+	none:    "No instance is behind its plan.",
 }
 
 func newUpgrades() *cobra.Command {

@@ -127,18 +127,6 @@ func (b *Broker) wire(s Settings, offered *catalog.Catalog) error {
 	return nil
 }
 
-// platforms returns the platforms that may log in. The machine's clock judges old passwords,
-// since rotate states by that clock until when a password is valid.
-func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
-	registry, err := registered(b.folder.Logins(), s, b.log)
-	if err != nil {
-		return nil, err
-	}
-	b.Default = registry.Platforms[0]
-	warnOfShort(registry, s.Data, b.log)
-	return platforms.NewKept(context.Background(), b.folder.Logins().Registry, app.Now, b.log)
-}
-
 // Watched returns a link to the console in a browser, which may only read.
 func (b *Broker) Watched(ctx context.Context) (string, error) {
 	link, err := b.console.Watched(ctx, operator.Watch{})

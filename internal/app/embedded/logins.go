@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/front/platforms"
-	"github.com/longshore/longshore/internal/operator/folder"
 )
 
 // first returns a registry with only the default platform, whose credential is the one in the
@@ -23,22 +23,26 @@ func first(s Settings) platforms.Registry {
 	return platforms.Registry{Platforms: []platforms.Platform{p}}
 }
 
-// registered returns the registry that a broker starts with. The environment gives the first
-// credential of a new folder. Later the folder alone decides, and the environment must name a
-// login that the folder knows: otherwise the next start would undo a rotation, and a leaked
-// password would stay valid.
-func registered(logins folder.Logins, s Settings, log *slog.Logger) (platforms.Registry, error) {
+// platforms returns the platforms that may log in. The environment gives the first credential of a
+// new folder. Later the folder alone decides, and the environment must name a login that the folder
+// knows: otherwise the next start would undo a rotation, and a leaked password would stay valid. The
+// machine's clock judges old passwords, since rotate states by that clock until when a password is valid.
+func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
+	logins := b.folder.Logins()
 	r, begun, err := logins.Open(first(s))
-	switch {
-	case err != nil:
-		return r, err
-	case !begun:
-		return r, known(r, s, log)
-	case s.Username != "":
-		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in",
-			"data", s.Data)
+	if err == nil && !begun {
+		err = known(r, s, b.log)
 	}
-	return r, nil
+	if err != nil {
+		return nil, err
+	}
+	if begun && s.Username != "" {
+		b.log.Info("the data folder keeps the user name and the password that are set; "+
+			"from now on it alone decides who may log in", "data", s.Data)
+	}
+	b.Default = r.Platforms[0]
+	warnOfShort(r, s.Data, b.log)
+	return platforms.NewKept(context.Background(), logins.Registry, app.Now, b.log)
 }
 
 // known refuses an environment that names a login that the folder does not know, or no longer knows.

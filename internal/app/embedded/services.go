@@ -67,10 +67,9 @@ func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 		}
 		return wired.Provider{}, unavailable{err}
 	}
-	return providers.Services(cloudformation.Options{
-		Broker: e.broker, Scope: scope, Targets: providers.TargetsOf(s.Targets, e.offered, e.log), Config: at.Config,
-		Emulated: s.Emulated, File: e.offered.File, Now: e.now, Log: e.log,
-	}), nil
+	return s.Wired(cloudformation.Options{
+		Broker: e.broker, Scope: scope, Config: at.Config, Now: e.now, Log: e.log,
+	}, e.offered), nil
 }
 
 // awsRefuses reports whether AWS has answered with an error.

@@ -53,8 +53,14 @@ func TargetsOf(t plan.Targets, offered *catalog.Catalog, log *slog.Logger) plan.
 	return out
 }
 
-// Services wires the provider of AWS services.
-func Services(o cloudformation.Options) wired.Provider {
+// Wired wires the provider of AWS services by its settings. Without what is offered, as in a command that only lists, it has
+// no files, and no rules.
+func (s ServicesSettings) Wired(o cloudformation.Options, offered *catalog.Catalog) wired.Provider {
+	o.Emulated, o.Targets = s.Emulated, TargetsOf(s.Targets, offered, o.Log)
+	o.File = func(string) ([]byte, bool) { return nil, false }
+	if offered != nil {
+		o.File = offered.File
+	}
 	made := cloudformation.New(o)
 	w := wired.Of(made)
 	w.Targets = made.Targets
@@ -72,20 +78,16 @@ func cloudformationDeployed(p deployed.Parts) (wired.Provider, error) {
 		return wired.Provider{}, err
 	}
 	var offered *catalog.Catalog
-	file := func(string) ([]byte, bool) { return nil, false }
 	if p.Offered != nil {
 		if offered, err = p.Offered(); err != nil {
 			return wired.Provider{}, err
 		}
-		file = offered.File
 	}
 	o := cloudformation.Options{
-		Broker: set[app.EnvBroker], Scope: plan.ScopeOf(set[app.EnvStack]),
-		Targets: TargetsOf(s.Targets, offered, p.Log), Config: p.Config,
-		Emulated: s.Emulated, File: file, Now: app.Now, Log: p.Log,
+		Broker: set[app.EnvBroker], Scope: plan.ScopeOf(set[app.EnvStack]), Config: p.Config, Now: app.Now, Log: p.Log,
 	}
 	if p.Lists {
 		o.Session = account.Listing(o.Scope)
 	}
-	return Services(o), nil
+	return s.Wired(o, offered), nil
 }
