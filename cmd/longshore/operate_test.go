@@ -152,9 +152,7 @@ func TestServeForMonitoringAndOverTLS(t *testing.T) {
 func counts(t *testing.T, text string, want map[string]float64) {
 	t.Helper()
 	python := repository + "/.tools/clients-2/python/bin/python3"
-	if _, err := os.Stat(python); err != nil {
-		t.Fatalf("the reader of metrics is not installed: run make clients (%v)", err)
-	}
+	expect.Get(os.Stat(python))(t, "the reader of metrics is not installed: run make clients:")
 	read := exec.Command(python, "-c", `
 import json, sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read

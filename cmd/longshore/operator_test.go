@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -13,9 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/embedded"
@@ -28,9 +24,8 @@ import (
 
 // A bench is an embedded broker over a folder, which can be stopped and started.
 type bench struct {
-	*testing.T
+	*started
 	dir     string
-	broker  *embedded.Broker
 	service string
 	plans   map[string]string
 	asker   string // the originating identity of requests; empty for none
@@ -39,9 +34,8 @@ type bench struct {
 const secretText = "canary-9c1d"
 
 func newBench(t *testing.T) *bench {
-	b := &bench{T: t, dir: t.TempDir(), plans: map[string]string{}}
+	b := &bench{started: &started{T: t}, dir: t.TempDir(), plans: map[string]string{}}
 	b.start()
-	t.Cleanup(b.stop)
 	var catalog struct {
 		Services []struct {
 			ID, Name string
@@ -63,14 +57,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start() {
 	b.Helper()
 	settings := embedded.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, Getenv: quickly}
-	b.broker = expect.Get(embedded.Open(settings, testkit.Shipped(), slog.New(slog.DiscardHandler)))(b)
-}
-
-func (b *bench) stop() {
-	if b.broker != nil {
-		b.broker.Close()
-		b.broker = nil
-	}
+	b.started = expect.Get(startAs(b.T, settings, testkit.Shipped()))(b)
 }
 
 func (b *bench) send(method, path, body string, want int) string {
@@ -198,20 +185,13 @@ func TestWhatIsWaitedForIsListed(t *testing.T) {
 		return operator.Row{Instance: instance,
 			Operation: &operator.Operation{Kind: "bind", Phase: "in progress", Trouble: trouble}}
 	}
-	for name, tc := range map[string]struct {
-		rows []operator.Row
-		want []string
-	}{
-		"None": {[]operator.Row{row("i-1", ""), row("i-2", ""), {Instance: "i-3"}}, nil},
-		"Some": {[]operator.Row{row("i-1", gone), row("i-2", full), row("i-3", gone)},
-			[]string{"1 of these wait for " + full, "2 of these wait for " + gone}},
+	for said, rows := range map[string][]operator.Row{
+		"": {row("i-1", ""), row("i-2", ""), {Instance: "i-3"}},
+		"1 of these wait for " + full + "\n2 of these wait for " + gone + "\n": {row("i-1", gone), row("i-2", full), row("i-3", gone)},
 	} {
 		var out strings.Builder
-		tellWaits(&out, view{}, tc.rows)
-		if d := cmp.Diff(tc.want, strings.FieldsFunc(out.String(), func(r rune) bool { return r == '\n' }),
-			cmpopts.EquateEmpty()); d != "" {
-			t.Errorf("%s, what follows the table (-want +got):\n%s", name, d)
-		}
+		tellWaits(&out, view{}, rows)
+		expect.Same(t, "what follows the table", said, out.String())
 	}
 }
 
@@ -290,9 +270,8 @@ func TestRebuildWithoutRest(t *testing.T) {
 	var out strings.Builder
 	err := printRebuilt(&out, operator.Rebuilt{Restless: 10, Unknown: []string{"thing-1: no offering has its plan"}})
 	has(t, fmt.Sprint(err), "in each of 10 listings", "run the command again")
-	if !strings.HasSuffix(out.String(), "Not to be derived:\n  thing-1: no offering has its plan\n") {
-		t.Errorf("printed:\n%s", out.String())
-	}
+	const end = "Not to be derived:\n  thing-1: no offering has its plan\n"
+	expect.Same(t, "what is printed last", end, out.String()[max(0, out.Len()-len(end)):])
 }
 
 // Rebuild gives a folder new records in place of lost or damaged ones, keeps those that are
@@ -351,10 +330,8 @@ func TestReaperReport(t *testing.T) {
 	has(t, b.operate(1, "reaper", "delete", "thing", "--yes"), `nothing in quarantine is called "thing"`)
 	has(t, b.operate(0, "retained"), "Nothing is retained.")
 	has(t, b.operate(0, "upgrades"), "No instance is behind its plan.")
-	for _, list := range [][]string{{"reaper", "quarantine"}, {"retained"}, {"upgrades"}} {
-		if empty := b.operate(0, append(list, "-o", "json")...); strings.TrimSpace(empty) != "[]" {
-			t.Errorf("an empty %v is %q", list, empty)
-		}
+	for _, list := range [][]string{{"reaper", "quarantine"}, {"retained"}, {"upgrades"}, {"instances"}} {
+		expect.Same(t, fmt.Sprintf("an empty %v", list), "[]", strings.TrimSpace(b.operate(0, append(list, "-o", "json")...)))
 	}
 	has(t, b.operate(2, "reaper", "dance"), "report, resume")
 	has(t, b.operate(2, "instances", "a", "b"), `does not take "b"`)
@@ -363,9 +340,6 @@ func TestReaperReport(t *testing.T) {
 	has(t, b.operate(2, "reaper", "report", "-o", "xml"), `--output does not take "xml": give table, wide or json`)
 	has(t, b.operate(0, "instances", "--help"), "longshore instances [ID]")
 	has(t, b.operate(0, "platform", "list", "--help"), "longshore platform list")
-	if empty := b.operate(0, "instances", "-o", "json"); strings.TrimSpace(empty) != "[]" {
-		t.Errorf("no instances are %q", empty)
-	}
 }
 
 func TestOperatorsNeedAFolder(t *testing.T) {

@@ -32,11 +32,10 @@ type started struct {
 }
 
 // startAs starts a broker, and stops it with the test.
-func startAs(t *testing.T, as embedded.Settings) (*started, error) {
+func startAs(t *testing.T, as embedded.Settings, offered *catalog.Catalog) (s *started, err error) {
 	t.Helper()
-	s := &started{t, nil, &strings.Builder{}}
-	var err error
-	s.broker, err = embedded.Open(as, testkit.Demo(), slog.New(slog.NewTextHandler(s.log, nil)))
+	s = &started{t, nil, &strings.Builder{}}
+	s.broker, err = embedded.Open(as, offered, slog.New(slog.NewTextHandler(s.log, nil)))
 	if err == nil {
 		t.Cleanup(s.stop)
 	}
@@ -46,7 +45,7 @@ func startAs(t *testing.T, as embedded.Settings) (*started, error) {
 // startIn starts one with what the environment says who logs in, both empty for nothing.
 func startIn(t *testing.T, dir, username, password string) (*started, error) {
 	t.Helper()
-	return startAs(t, embedded.Settings{Data: dir, Username: username, Password: password})
+	return startAs(t, embedded.Settings{Data: dir, Username: username, Password: password}, testkit.Demo())
 }
 
 // startedOnce is a folder on which a broker of the platform cf was started.
@@ -82,9 +81,7 @@ func (s *started) catalog(path, username, password string) *httptest.ResponseRec
 // lets requires the status of a login: 200, or 401, or 404 for another path.
 func (s *started) lets(path, username, password string, want int) *started {
 	s.Helper()
-	if got := s.catalog(path, username, password).Code; got != want {
-		s.Errorf("%s with the password %q is answered %d, want %d", username, password, got, want)
-	}
+	expect.Same(s, username+" with the password "+password+" is answered", want, s.catalog(path, username, password).Code)
 	return s
 }
 
@@ -247,9 +244,7 @@ func TestPlatformAddWithItsID(t *testing.T) {
 func TestLoginsOfALaterVersion(t *testing.T) {
 	dir := startedOnce(t)
 	edit(t, dir, func(file map[string]any) { file["format"] = 9 })
-	if _, err := startIn(t, dir, "cf", first); err == nil || !strings.Contains(err.Error(), "newer") {
-		t.Errorf("it starts: %v", err)
-	}
+	expect.Says(t, "a start", fmt.Sprint(expect.Err(startIn(t, dir, "cf", first))), "newer")
 	fails(t, 1, "later version", "platform", "rotate", "default", "--data", dir)
 }
 
@@ -313,7 +308,7 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 	shown := func() catalog.DashboardClient {
 		t.Helper()
 		as := embedded.Settings{Data: dir, Username: "cf", Password: first, Origin: "https://broker.example.com"}
-		s := expect.Get(startAs(t, as))(t)
+		s := expect.Get(startAs(t, as, testkit.Demo()))(t)
 		defer s.stop()
 		s.lets("", "cf", first, 200)
 		return s.clientOf(first)

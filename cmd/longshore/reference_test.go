@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -76,8 +75,8 @@ func reference() string {
 			}
 			if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" {
 				usual := f.DefValue
-				if d, err := time.ParseDuration(usual); err == nil && f.Value.Type() == "duration" {
-					usual = short(d)
+				if f.Value.Type() == "duration" { // without the parts of it that are zero
+					usual = strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(usual)
 				}
 				if usual != "0" && usual != "0s" { // which stands for none, as the words say
 					meaning += "; `" + usual + "` unless given"
@@ -205,40 +204,32 @@ func TestDocumentedCommandLinesExist(t *testing.T) {
 	var all []mention
 	var pages []string
 	for _, folder := range []string{"", "/docs", "/docs/decisions"} {
-		found := expect.Get(filepath.Glob(repository + folder + "/*.md"))(t)
-		pages = append(pages, found...)
+		pages = append(pages, expect.Get(filepath.Glob(repository+folder+"/*.md"))(t)...)
 	}
 	for _, page := range pages {
-		text := expect.Get(os.ReadFile(page))(t)
-		all = append(all, inText(page, string(text))...)
+		all = append(all, inText(page, string(expect.Get(os.ReadFile(page))(t)))...)
 	}
 	for _, script := range []string{"Makefile", ".ci/run"} {
 		text := expect.Get(os.ReadFile(filepath.Join(repository, script)))(t)
 		all = append(all, inText(script, "```\n"+string(text)+"\n```")...)
 	}
 	for _, folder := range []string{"cmd", "internal", "infra", "functions"} {
-		err := filepath.WalkDir(filepath.Join(repository, folder), func(path string, _ fs.DirEntry, err error) error {
+		expect.OK(t, filepath.WalkDir(filepath.Join(repository, folder), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				all = append(all, inCode(t, path)...)
 			}
 			return err
-		})
-		expect.OK(t, err)
+		}))
 	}
-	whole, named := 0, 0
+	found := map[bool]int{} // by whether they are whole
 	for _, m := range all {
 		if err := parses(m); err != nil {
 			t.Errorf("%s: longshore %s: %v", m.where, m.line, err)
 		}
-		if m.whole {
-			whole++
-		} else {
-			named++
-		}
+		found[m.whole]++
 	}
-	t.Logf("%d whole command lines, %d that are named", whole, named)
-	if whole < 25 || named < 25 {
-		t.Errorf("only %d whole command lines were found, and %d that are named", whole, named)
+	if found[true] < 25 || found[false] < 25 {
+		t.Errorf("only %d whole command lines were found, and %d that are named", found[true], found[false])
 	}
 }
 
@@ -247,27 +238,24 @@ func TestMentionsAreJudged(t *testing.T) {
 	page := "Say `longshore instances`, `longshore frobnicate`, `longshore serve --fast`, `longshore platform rename`.\n" +
 		"```sh\nA='b c' bin/longshore retry   # a token is missing\n$ longshore retry TOKEN --data DIR # fine\n" +
 		"longshore check \\\n  --lst\nlongshore try URL URL\n```\n"
-	var bad []string
-	for _, m := range inText("page", page) {
-		if parses(m) != nil {
-			bad = append(bad, m.line)
+	judged := func(page string, want ...string) {
+		t.Helper()
+		var bad []string
+		for _, m := range inText("page", page) {
+			if parses(m) != nil {
+				bad = append(bad, m.line)
+			}
 		}
+		expect.Same(t, "what does not parse", want, bad)
 	}
-	want := []string{"frobnicate", "serve --fast", "platform rename", "retry   # a token is missing",
-		"check    --lst", "try URL URL"}
-	expect.Same(t, "what does not parse", want, bad)
-}
-
-// short is a duration without the parts of it that are zero.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
+	judged(page, "frobnicate", "serve --fast", "platform rename", "retry   # a token is missing", "check    --lst", "try URL URL")
+	judged("```ini\nExecStart=/usr/local/bin/longshore serve --dta x\n```\n", "serve --dta x")
+	// The service unit that a page shows is judged, too.
+	shown := expect.Get(os.ReadFile(repository + "/docs/one-machine.md"))(t)
+	unit := regexp.MustCompile("(?ms)^```ini\n.*?^```$").FindString(string(shown))
+	if units := inText("page", unit); len(units) != 1 || !units[0].whole {
+		t.Errorf("the page's unit starts the program by %v", units)
 	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // Every flag of serve, and every variable that its help names, is on the page of settings.
@@ -287,20 +275,6 @@ func TestSettingsPageIsComplete(t *testing.T) {
 	for _, name := range names {
 		if !regexp.MustCompile("`" + name + `\b`).Match(page) {
 			t.Errorf("docs/settings.md does not have %s", name)
-		}
-	}
-}
-
-// The service unit that a page shows starts the program by a command line that is judged.
-func TestTheServiceUnitIsJudged(t *testing.T) {
-	page := expect.Get(os.ReadFile(repository + "/docs/one-machine.md"))(t)
-	unit := regexp.MustCompile("(?ms)^```ini\n.*?^```$").FindString(string(page))
-	if units := inText("page", unit); len(units) != 1 || !units[0].whole {
-		t.Errorf("the page's unit starts the program by %v", units)
-	}
-	for _, m := range inText("page", "```ini\nExecStart=/usr/local/bin/longshore serve --dta x\n```\n") {
-		if parses(m) == nil {
-			t.Errorf("%q is taken for right", m.line)
 		}
 	}
 }

@@ -203,9 +203,8 @@ func (f *together) page(instance string) (look func() events.APIGatewayProxyResp
 func (f *together) facts(instance string, want ...string) {
 	f.Helper()
 	look := f.page(instance)
-	if first := look(); !strings.Contains(first.Body, "Not known yet") {
-		f.Errorf("the first look: %d %s", first.StatusCode, first.Body)
-	}
+	first := look()
+	expect.Says(f, fmt.Sprintf("the first look, answered %d", first.StatusCode), first.Body, "Not known yet")
 	invoked, second := f.here.invoked, look()
 	expect.Says(f, fmt.Sprintf("the page, answered %d", second.StatusCode), second.Body, append(want, "As of")...)
 	expect.Same(f, "calls after a second look within a minute", invoked, f.here.invoked)
@@ -252,17 +251,14 @@ func (f *together) live() {
 	expect.Same[any](t, "the state", "succeeded", ended["state"])
 	f.facts("canary-5d/b", "Demo", "nowhere", "16 kB")
 	// A bind is synchronous: the API calls the provisioner and waits.
-	if bound := call("PUT", path+"/service_bindings/b", "", binding(service, plan), 201); bound["credentials"] == nil {
-		t.Errorf("no credentials")
-	}
+	bound := call("PUT", path+"/service_bindings/b", "", binding(service, plan), 201)
+	expect.Same(t, "a binding without credentials", false, bound["credentials"] == nil)
 	call("DELETE", path, "accepts_incomplete=true&service_id="+service+"&plan_id="+plan, "", 202)
 	drive()
 	call("GET", path, "", "", 404)
 	call("PUT", "/v2/service_instances/other", "accepts_incomplete=true", put(`{"fail":true}`), 202)
 	drive()
-	if report, err := f.sweep(t.Context()); err != nil || !report.Empty() {
-		t.Errorf("nothing was due, but: %+v %v", report, err)
-	}
+	expect.Same(t, "nothing was due", true, expect.Get(f.sweep(t.Context()))(t).Empty())
 	call("GET", "/nope", "", "", 404)
 	call("HEAD", "/v2/catalog", "", "", 200)
 	expect.Same(t, "counts", map[string]int{

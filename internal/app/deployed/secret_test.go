@@ -20,22 +20,27 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
+// ofABroker is a secret of a platform that logs in as broker, with the password first; lets requires that a password is let in,
+// or is not.
+func ofABroker(t *testing.T, cfg aws.Config, now func() time.Time) (s Secret, lets func(password string, want bool)) {
+	t.Helper()
+	made := expect.Get(secretsmanager.NewFromConfig(cfg).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"broker","password":"first"}`)}))(t)
+	s = NewSecret(cfg, *made.ARN)
+	known := expect.Get(platforms.NewKept(t.Context(), s.Registry, now, slog.New(slog.DiscardHandler)))(t)
+	return s, func(password string, want bool) {
+		t.Helper()
+		if _, ok := known.Authenticate("broker", password); ok != want {
+			t.Errorf("%v: the password %q is let in: %v", now(), password, ok)
+		}
+	}
+}
+
 // AUTH-08: with a stack, the commands change the secret that the functions read: a rotated password logs in beside the old one
 // until the end that is told, the default platform's user name is nobody else's, and of two changes at once one is refused.
 func TestPlatformsOfAStack(t *testing.T) {
-	client := secretsmanager.NewFromConfig(emulator.Config(t))
-	made := expect.Get(client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"broker","password":"first"}`)}))(t)
-	secret := Secret{client, *made.ARN}
 	clock := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	known := expect.Get(platforms.NewKept(t.Context(), secret.Registry, func() time.Time { return clock },
-		slog.New(slog.DiscardHandler)))(t)
-	lets := func(password string, want bool) {
-		t.Helper()
-		if _, ok := known.Authenticate("broker", password); ok != want {
-			t.Errorf("%v: the password %q is let in: %v", clock, password, ok)
-		}
-	}
+	secret, lets := ofABroker(t, emulator.Config(t), func() time.Time { return clock })
 	rotate := func(to string) func(platforms.Registry) (platforms.Registry, error) {
 		return func(r platforms.Registry) (platforms.Registry, error) {
 			return r.Rotate(platforms.Default, to, clock, 2*time.Minute)
@@ -85,21 +90,16 @@ func (f forgetful) Do(r *http.Request) (*http.Response, error) {
 
 // A change that was made is nobody else's, although its answer was lost and the call was repeated.
 func TestAChangeWhoseAnswerIsLostIsMade(t *testing.T) {
-	cfg := emulator.Config(t)
-	made := expect.Get(secretsmanager.NewFromConfig(cfg).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"broker","password":"first"}`)}))(t)
+	cfg, now := emulator.Config(t), time.Now()
+	secret, lets := ofABroker(t, cfg, func() time.Time { return now })
 	loses := forgetful{cfg.HTTPClient, map[string]bool{}}
 	cfg.HTTPClient = loses
-	now := time.Now()
-	expect.OK(t, NewSecret(cfg, *made.ARN).Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+	expect.OK(t, NewSecret(cfg, secret.arn).Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		return r.Rotate(platforms.Default, "second", now, 0)
 	}))
 	expect.Same(t, "calls whose answer was lost", 2, len(loses.lost))
-	known := expect.Get(platforms.NewKept(t.Context(), NewSecret(cfg, *made.ARN).Registry, time.Now,
-		slog.New(slog.DiscardHandler)))(t)
-	if _, in := known.Authenticate("broker", "second"); !in {
-		t.Error("the new password is not let in")
-	}
+	now = now.Add(platforms.Spread)
+	lets("second", true)
 }
 
 // Lambda logs a panic's value, and Step Functions keeps it in the history of the execution: neither gets to see it.

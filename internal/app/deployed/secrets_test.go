@@ -64,13 +64,11 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	called := f.here.called
 	f.call("DELETE", path, ids, "", 202)
 	f.drive()
-	if _, code := pgtest.Login(t, uri); code != "28P01" {
-		t.Errorf("after the deletion the login ends with %q", code)
-	}
+	_, code := pgtest.Login(t, uri)
+	expect.Same(t, "after the deletion the login ends with", "28P01", code)
 	f.call("GET", path, "", "", 404)
-	if databases, roles := server.Made(access.User); databases != 0 || roles != 0 {
-		t.Errorf("%d databases and %d roles are left", databases, roles)
-	}
+	databases, roles := server.Made(access.User)
+	expect.Same(t, "the databases and roles that are left", [2]int{}, [2]int{databases, roles})
 	if !strings.Contains(server.Log(), `password authentication failed for user "`+access.User) || f.here.called == called {
 		t.Error("nobody has met the old password: the test proves nothing")
 	}

@@ -1,13 +1,13 @@
 package embedded
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,24 +23,15 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// unpack unpacks an archive into a new folder.
+// unpack unpacks an archive into a new folder, as the command's help says it.
 func unpack(t *testing.T, packed io.Reader) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	for archive := tar.NewReader(packed); ; {
-		h, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return dir
-		}
-		expect.OK(t, err)
-		path := filepath.Join(dir, filepath.FromSlash(h.Name))
-		if h.FileInfo().IsDir() {
-			expect.OK(t, os.MkdirAll(path, h.FileInfo().Mode()))
-			continue
-		}
-		_ = os.MkdirAll(filepath.Dir(path), 0o700)
-		expect.OK(t, os.WriteFile(path, expect.Get(io.ReadAll(archive))(t), h.FileInfo().Mode()))
-	}
+	tar := exec.Command("tar", "-xpf", "-", "-C", dir)
+	tar.Stdin = packed
+	said, err := tar.CombinedOutput()
+	expect.OK(t, err, string(said))
+	return dir
 }
 
 // A backup of all is a folder on which another broker starts: it knows the same

@@ -86,9 +86,7 @@ func examples(t *testing.T, credentials map[string]any) {
 	uri, _ := credentials["uri"].(string)
 	jdbc, _ := credentials["jdbcUrl"].(string)
 	installed := expect.Get(filepath.Abs(clients))(t)
-	if _, err := os.Stat(filepath.Join(installed, "installed")); err != nil {
-		t.Fatalf("the drivers that the guide's examples use are not installed: run make clients (%v)", err)
-	}
+	expect.Get(os.Stat(filepath.Join(installed, "installed")))(t, "the drivers of the guide's examples: run make clients:")
 	for language, run := range map[string]struct {
 		says, file string
 		command    []string

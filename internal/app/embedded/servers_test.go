@@ -34,9 +34,8 @@ func urlOf(a hosted.Access) string {
 
 func nothingIsLeft(t *testing.T, s *pgtest.Server, a hosted.Access) {
 	t.Helper()
-	if databases, roles := s.Made(a.User); databases != 0 || roles != 0 {
-		t.Errorf("%d databases and %d roles are left", databases, roles)
-	}
+	databases, roles := s.Made(a.User)
+	expect.Same(t, "the databases and roles that are left", [2]int{}, [2]int{databases, roles})
 }
 
 // `serve --postgres URL`, with a login as the guide has it made: without it nothing is offered, with it databases and the guide's

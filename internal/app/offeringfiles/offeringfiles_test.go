@@ -154,9 +154,7 @@ func TestLinted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the linter takes seconds, which -short leaves out")
 	}
-	if _, err := os.Stat(cfnLint); err != nil {
-		t.Fatalf("no linter of templates: %v: run make cfn-lint", err)
-	}
+	expect.Get(os.Stat(cfnLint))(t, "no linter of templates: run make cfn-lint:")
 	dir, path := newAWS(t, "wrong")
 	template := filepath.Join(filepath.Dir(path), "template.yaml")
 	edit(t, template, "RetentionInDays:", "RetentionInHours:")
@@ -177,9 +175,7 @@ func TestLinted(t *testing.T) {
 		}
 	}
 	expect.Same(t, "the lines", map[string]int{"RetentionInHours": 16, "'Am'": 19}, lines)
-	if len(problems) != 2 {
-		t.Errorf("want two problems, got %v", err)
-	}
+	expect.Same(t, "problems", 2, len(problems))
 }
 
 // A linter that is not there, or that fails, is said.

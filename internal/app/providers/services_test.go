@@ -60,9 +60,8 @@ func TestRulesOfTargetsNamePlans(t *testing.T) {
 func TestAStackSaysWhetherItHasAWSServices(t *testing.T) {
 	for targets, has := range map[string]bool{"": false, "{}": true} {
 		set := FromOutputs("Longshore", map[string]string{outputs.AWSTargets: targets, outputs.Broker: "b"})
-		if got := strings.Contains(set[app.EnvProviders], app.ProviderCloudFormation); got != has {
-			t.Errorf("with %q it has %v: %v", targets, got, set)
-		}
+		expect.Same(t, fmt.Sprintf("with %q it has them: %v", targets, set), has,
+			strings.Contains(set[app.EnvProviders], app.ProviderCloudFormation))
 	}
 }
 
