@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -36,7 +35,7 @@ func (p whichBroker) scope() (plan.Scope, error) {
 
 func newAWSBootstrap() *cobra.Command {
 	var p whichBroker
-	var options bootstrap.Options
+	var o bootstrap.Options
 	c := &cobra.Command{
 		Use: "bootstrap", Short: "Make what AWS services need in an account and region",
 		Long: `Make what AWS services need in the account and the region that AWS_PROFILE,
@@ -53,35 +52,31 @@ credentials of that account. It then makes a role for the broker, too, and says
 what LONGSHORE_AWS_TARGETS is to hold.`,
 		Example: `  longshore aws bootstrap
   AWS_PROFILE=production longshore aws bootstrap --target production --trust 111122223333`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if len(options.Trust) > 0 && options.Target == "" {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if len(o.Trust) > 0 && o.Target == "" {
 				return misused("--trust is for another account: name it by --target")
 			}
-			options.Say = func(format string, args ...any) { printf(c.ErrOrStderr(), format+"\n", args...) }
-			return awsBootstrap(c.Context(), p, options, c.OutOrStdout())
+			if o.Offered, err = offeringfiles.Load(p.offerings); err != nil {
+				return err
+			}
+			if o.Scope, err = p.scope(); err != nil {
+				return err
+			}
+			o.Say = func(format string, args ...any) { printf(c.ErrOrStderr(), format+"\n", args...) }
+			did, err := bootstrap.Run(c.Context(), o)
+			if err != nil {
+				return fmt.Errorf("%w; what was made is kept: run the command again", err)
+			}
+			printPrepared(c.OutOrStdout(), did)
+			return nil
 		},
 	}
 	p.flags(c)
-	c.Flags().BoolVar(&options.Emulated, flagEmulated, false, usageEmulated)
-	c.Flags().StringVar(&options.Target, "target", "", "`NAME` that the broker gives this account, which is not its own")
-	c.Flags().StringSliceVar(&options.Trust, "trust", nil,
+	c.Flags().BoolVar(&o.Emulated, flagEmulated, false, usageEmulated)
+	c.Flags().StringVar(&o.Target, "target", "", "`NAME` that the broker gives this account, which is not its own")
+	c.Flags().StringSliceVar(&o.Trust, "trust", nil,
 		"`ACCOUNT` of the broker, 12 digits, or ARNs of its users and roles, with commas between them")
 	return c
-}
-
-func awsBootstrap(ctx context.Context, p whichBroker, o bootstrap.Options, out io.Writer) (err error) {
-	if o.Offered, err = offeringfiles.Load(p.offerings); err != nil {
-		return err
-	}
-	if o.Scope, err = p.scope(); err != nil {
-		return err
-	}
-	did, err := bootstrap.Run(ctx, o)
-	if err != nil {
-		return fmt.Errorf("%w; what was made is kept: run the command again", err)
-	}
-	printPrepared(out, did)
-	return nil
 }
 
 // printPrepared prints what was done, and what is left to do.

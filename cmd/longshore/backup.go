@@ -18,6 +18,7 @@ import (
 const needsFile = "an ID and a FILE to write, or --all and a FILE"
 
 func newBackup() *cobra.Command {
+	var wish backup.Wish
 	c := &cobra.Command{
 		Use: "backup {ID | --all} FILE", Short: "Save an instance's database, or all of a data folder, into a file",
 		Args: takes(1, 2, needsFile),
@@ -42,12 +43,11 @@ A FILE is there whole or not at all, and none is written over.`,
 	}
 	data := c.Flags().String("data", dataFolder, "data `DIR` of the broker")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if all, _ := c.Flags().GetBool("all"); all || len(args) > 0 {
+		if wish.All || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return instances.complete(c, args, typed)
 	}
-	var wish backup.Wish
 	c.Flags().BoolVar(&wish.All, "all", false, "save all of the data folder")
 	c.Flags().StringVar(&wish.Platform, "platform", "", "the platform `NAME` that the instance is of, where several have its ID")
 	c.RunE = func(c *cobra.Command, args []string) error {

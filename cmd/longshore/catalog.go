@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"strings"
 
@@ -65,7 +64,24 @@ and what is wider than it looks; a plan's setting warnings silences one, with th
 reason. With --lint, the program cfn-lint looks at the templates, too: it knows the
 properties and attributes of all types.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return validate(c.Context(), strings.Join(args, ""), lint, c.OutOrStdout())
+			var warnings []advice.Error
+			warn := func(w advice.Error) { warnings = append(warnings, w) }
+			all, err := offeringfiles.Validate(c.Context(), strings.Join(args, ""), lint, warn)
+			for _, w := range warnings {
+				printf(c.OutOrStdout(), "warning: %s\n", w.Error())
+			}
+			if err != nil {
+				return err
+			}
+			for _, o := range all.Offerings() {
+				var plans []string
+				for _, p := range o.Plans {
+					plans = append(plans, p.Name)
+				}
+				printf(c.OutOrStdout(), "%s: %s\n", o.Name, strings.Join(plans, ", "))
+			}
+			printf(c.OutOrStdout(), "the catalog is valid\n")
+			return nil
 		},
 		ValidArgsFunction: offeringsFolder,
 	}
@@ -127,27 +143,4 @@ func printActions(out io.Writer, what string, actions []string) {
 	if len(actions) > 0 {
 		printf(out, "%s %s\n", what, strings.Join(actions, ", "))
 	}
-}
-
-// validate checks the shipped offering files, and those of a folder if one is given. If a linter is
-// given, it also checks the templates.
-func validate(ctx context.Context, dir, lint string, out io.Writer) error {
-	var warnings []advice.Error
-	warn := func(w advice.Error) { warnings = append(warnings, w) }
-	all, err := offeringfiles.Validate(ctx, dir, lint, warn)
-	for _, w := range warnings {
-		printf(out, "warning: %s\n", w.Error())
-	}
-	if err != nil {
-		return err
-	}
-	for _, o := range all.Offerings() {
-		var plans []string
-		for _, p := range o.Plans {
-			plans = append(plans, p.Name)
-		}
-		printf(out, "%s: %s\n", o.Name, strings.Join(plans, ", "))
-	}
-	printf(out, "the catalog is valid\n")
-	return nil
 }

@@ -57,7 +57,11 @@ something failed, and 2 if it could not be asked.`,
 			return err
 		}
 		if k.list {
-			listCases(c.OutOrStdout(), k.options)
+			cases := k.options.Cases()
+			for _, one := range cases {
+				printf(c.OutOrStdout(), "%-28s %-6s 2.%-3d %s\n", one.ID, one.Level, one.Since, one.Title)
+			}
+			printf(c.OutOrStdout(), "%d cases\n", len(cases))
 			return nil
 		}
 		return check(c.Context(), k, c.OutOrStdout(), c.ErrOrStderr())
@@ -122,15 +126,6 @@ func (k *checking) complete(args []string, only string) (err error) {
 	k.target = conformance.Target{Username: k.username, Password: k.password}
 	k.target.URL, err = k.broker("check", args)
 	return err
-}
-
-// listCases prints the cases that would run.
-func listCases(out io.Writer, o conformance.Options) {
-	cases := o.Cases()
-	for _, c := range cases {
-		printf(out, "%-28s %-6s 2.%-3d %s\n", c.ID, c.Level, c.Since, c.Title)
-	}
-	printf(out, "%d cases\n", len(cases))
 }
 
 // A progress shows how far a check has come: in one changing line on a terminal, in plain lines elsewhere.

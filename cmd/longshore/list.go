@@ -62,7 +62,10 @@ func valueOf(r operator.Row, column string) any {
 	case "since":
 		return r.Kept.Since
 	case "until":
-		return endOf(r)
+		if r.State != string(lifecycle.Quarantined) {
+			return time.Time{} // it never is deleted, or its deletion has begun
+		}
+		return r.Kept.Until
 	case "freed":
 		return r.Kept.Freed
 	case "is_at":
@@ -74,25 +77,17 @@ func valueOf(r operator.Row, column string) any {
 	}
 }
 
-// endOf returns when a kept thing is deleted; zero if it never is, or its deletion has begun.
-func endOf(r operator.Row) (end time.Time) {
-	if r.State == string(lifecycle.Quarantined) {
-		end = r.Kept.Until
-	}
-	return end
-}
-
 // listings are the tables of instances, bindings and operations.
 var listings = map[operator.What]rowTable{
 	operator.Instances: {of: valueOf, order: "-created",
-		columns: []string{"instance", "state", "offering", "plan", "created"},
-		wide:    []string{"operation", "platform", "organization", "space"}},
+		columns: "instance state offering plan created",
+		wide:    "operation platform organization space"},
 	operator.Bindings: {of: valueOf, order: "-created",
-		columns: []string{"binding", "state", "instance", "created"},
-		wide:    []string{"operation", "offering", "plan", "platform"}},
+		columns: "binding state instance created",
+		wide:    "operation offering plan platform"},
 	operator.Operations: {of: valueOf, order: "-started",
-		columns: []string{"instance", "kind", "phase", "percent", "started"},
-		wide:    []string{"binding", "platform", "token"}},
+		columns: "instance kind phase percent started",
+		wide:    "binding platform token"},
 }
 
 // newListing makes the command that lists instances, bindings or operations.

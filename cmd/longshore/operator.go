@@ -79,11 +79,3 @@ func printJSON[T any](out io.Writer, v T) {
 	e.SetIndent("", "  ")
 	_ = e.Encode(v)
 }
-
-// each returns the list, or an empty one in place of nil, which JSON would show as null.
-func each[T any](all []T) []T {
-	if all == nil {
-		return []T{}
-	}
-	return all
-}

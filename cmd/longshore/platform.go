@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app/console"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator/folder"
@@ -109,8 +108,14 @@ operator's commands, such as instances, name it for each record.`,
 		if slices.Equal(p.Offerings, []string{""}) {
 			p.Offerings = nil
 		}
-		if err := checkOfferings(dir, p.Offerings); err != nil {
-			return err
+		if len(p.Offerings) > 0 { // names that no offering has are refused
+			all, err := offeringfiles.Load(dir)
+			if err == nil {
+				_, err = catalog.NewView(all.Offerings(), p.Offerings)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		return addPlatform(c, registrar, p)
 	})
@@ -152,19 +157,6 @@ func newPlatformRemove() *cobra.Command {
 	}, removePlatform)
 }
 
-// checkOfferings refuses names that no offering has. The folder dir holds the operator's own offerings.
-func checkOfferings(dir string, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	all, err := offeringfiles.Load(dir)
-	if err != nil {
-		return err
-	}
-	_, err = catalog.NewView(all.Offerings(), names)
-	return err
-}
-
 // A listedPlatform is a platform as a list shows it, without a password.
 type listedPlatform struct {
 	Name string `json:"name"`
@@ -179,7 +171,7 @@ type listedPlatform struct {
 
 // listedPlatforms is the table of the platforms, in the order in which they were added.
 var listedPlatforms = table[listedPlatform]{
-	columns: []string{"name", "id", "user", "path", "sees", "older_until", "removed"},
+	columns: "name id user path sees older_until removed",
 	of: func(p listedPlatform, column string) any {
 		return map[string]any{"name": p.Name, "id": p.ID, "user": p.User, "path": p.Path, "sees": p.Sees,
 			"older_until": p.OlderUntil, "removed": p.Removed}[column]
@@ -243,12 +235,14 @@ func rotatePlatform(c *cobra.Command, registrar platforms.Registrar, name string
 	if err != nil {
 		return err
 	}
-	known := !now
-	if known {
-		const what = "until every part of the broker knows the new password"
-		if err := countDown(c.Context(), platforms.Spread, what, c.ErrOrStderr()); err != nil {
+	const every = 15 * time.Second
+	for left := platforms.Spread; left > 0 && !now; {
+		printf(c.ErrOrStderr(), "%v until every part of the broker knows the new password\n", left)
+		pause := cmp.Or(left%every, every)
+		left -= pause
+		if waiting.For(c.Context(), pause) != nil {
 			printf(c.ErrOrStderr(), "not waited for: it may be refused in the next minute\n")
-			known = false
+			now = true
 		}
 	}
 	old := "Every earlier password is refused."
@@ -256,27 +250,10 @@ func rotatePlatform(c *cobra.Command, registrar platforms.Registrar, name string
 	case overlap > 0:
 		old = fmt.Sprintf("The old password is valid until %s: tell the platform before that (cf update-service-broker).",
 			until.Format(time.RFC3339))
-	case !known:
+	case now:
 		old = "Every earlier password is refused, in a minute at the latest."
 	}
 	printf(c.OutOrStdout(), "The new password of platform %s: %s\n%s\n", name, password, old)
-	return nil
-}
-
-// countDown waits, and prints how long it still will.
-func countDown(ctx context.Context, wait time.Duration, what string, diagnostics io.Writer) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for left := wait; left > 0; left -= time.Second {
-		if left == wait || left%(15*time.Second) == 0 {
-			printf(diagnostics, "%v %s\n", left, what)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	return nil
 }
 

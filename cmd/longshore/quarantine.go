@@ -10,8 +10,8 @@ import (
 
 var quarantined = rowTable{
 	list: operator.Quarantined, of: valueOf, order: "-since", bare: true,
-	columns: []string{"name", "provider", "state", "until"},
-	wide:    []string{"since", "platform", "instance", "binding"},
+	columns: "name provider state until",
+	wide:    "since platform instance binding",
 	none:    "Nothing is in quarantine.",
 }
 

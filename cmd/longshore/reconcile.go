@@ -37,7 +37,7 @@ bindings again. The command may be stopped and run again.`,
 			case err != nil && len(all) == 0: // an empty list would say that all is well
 				return err
 			case f.json():
-				printJSON(c.OutOrStdout(), each(all))
+				printJSON(c.OutOrStdout(), append([]operator.Reconciled{}, all...))
 			default:
 				printReconciled(c.OutOrStdout(), all, yes)
 			}

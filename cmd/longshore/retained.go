@@ -8,8 +8,8 @@ import (
 
 var retained = rowTable{
 	list: operator.Retained, of: valueOf, order: "-since",
-	columns: []string{"instance", "offering", "plan", "since", "until"},
-	wide:    []string{"state", "freed", "platform", "organization", "space", "made"},
+	columns: "instance offering plan since until",
+	wide:    "state freed platform organization space made",
 	none:    "Nothing is retained.",
 }
 

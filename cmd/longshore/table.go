@@ -23,10 +23,10 @@ import (
 type table[T any] struct {
 	what operator.What // empty for a list of anything but records
 	list operator.Method[operator.Query, operator.Page]
-	// The columns have the names of the members in JSON. The first one is that which other commands take as an argument; it is
-	// never shortened.
-	columns []string
-	wide    []string // those that only a wide table shows
+	// The columns have the names of the members in JSON, with spaces between them. The first one is that which other commands
+	// take as an argument; it is never shortened.
+	columns string
+	wide    string // those that only a wide table shows
 	// of returns what an item has in a column: a string, a number or a time.
 	of    func(item T, column string) any
 	order string // the column to sort by unless --sort names another
@@ -35,7 +35,7 @@ type table[T any] struct {
 }
 
 // all returns the columns of the wide table.
-func (t table[T]) all() []string { return slices.Concat(t.columns, t.wide) }
+func (t table[T]) all() []string { return strings.Fields(t.columns + " " + t.wide) }
 
 // A view is the form in which a command prints.
 type view struct {
@@ -66,7 +66,7 @@ func (t table[T]) flags(c *cobra.Command, v *view) {
 func (t table[T]) print(out io.Writer, v view, all []T) {
 	switch {
 	case v.json():
-		printJSON(out, each(all))
+		printJSON(out, append([]T{}, all...)) // null would not be a list
 		return
 	case len(all) == 0:
 		if !v.noHeaders {
@@ -74,7 +74,7 @@ func (t table[T]) print(out io.Writer, v view, all []T) {
 		}
 		return
 	}
-	columns, now, lines := t.columns, time.Now(), [][]string{nil}
+	columns, now, lines := strings.Fields(t.columns), time.Now(), [][]string{nil}
 	if v.output == "wide" {
 		columns = t.all()
 	}

@@ -43,7 +43,7 @@ func judge[T any](t *testing.T, name string, of table[T], rows []T) {
 	for _, c := range of.all() {
 		expect.Says(t, name, members, fmt.Sprintf("%q: ", c))
 	}
-	first := fmt.Sprint(of.of(rows[0], of.columns[0]))
+	first := fmt.Sprint(of.of(rows[0], of.all()[0]))
 	for _, line := range strings.Split(strings.TrimSpace(printed(view{output: "table", noHeaders: true})), "\n") {
 		if utf8.RuneCountInString(line) > screen || !strings.HasPrefix(line, first+"  ") {
 			t.Errorf("%s: the line %q has %d columns", name, line, utf8.RuneCountInString(line))

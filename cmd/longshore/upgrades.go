@@ -8,8 +8,8 @@ import (
 
 var upgrades = rowTable{
 	list: operator.Upgrades, of: valueOf, order: "-created",
-	columns: []string{"instance", "offering", "plan", "is_at", "plan_is_at", "edited"},
-	wide:    []string{"state", "created", "platform", "organization", "space"},
+	columns: "instance offering plan is_at plan_is_at edited",
+	wide:    "state created platform organization space",
 	none:    "No instance is behind its plan.",
 }
 

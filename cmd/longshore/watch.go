@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 )
@@ -16,8 +17,6 @@ const watchEvery = 2 * time.Second
 // watch shows running operations until none is left. It finds them by an index, and finds those
 // that have ended by their tokens.
 func watch(ctx context.Context, link operator.Link, q operator.Query, out io.Writer) error {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
 	q.State = "running"
 	last := map[string]string{} // the last line of each running operation, by token
 	tell := func(r operator.Row) {
@@ -54,10 +53,8 @@ func watch(ctx context.Context, link operator.Link, q operator.Query, out io.Wri
 			printf(out, "Nothing runs.\n")
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if waiting.For(ctx, watchEvery) != nil {
 			return nil
-		case <-tick.C:
 		}
 	}
 }

@@ -29,11 +29,12 @@ import (
 
 // New completes the options of a console with those that are the same in every program, and returns the console.
 func New(
-	records *ledger.Ledger, offered *catalog.Catalog, wired map[string]wired.Provider, o operator.Options,
+	records *ledger.Ledger, offered *catalog.Catalog, all map[string]wired.Provider, o operator.Options,
 ) *operator.Console {
 	o.Records, o.Catalog, o.ServiceOf = records, offered.Plan, offered.ServiceOf
 	o.NewID, o.OperationTimeout = app.NewID, app.OperationTimeout
-	o.Inventories, o.Servers = providers.Inventories(records, wired), servers(wired)
+	o.Inventories, o.Servers = providers.Inventories(records, all), maps.Clone(all)
+	maps.DeleteFunc(o.Servers, func(_ string, w wired.Provider) bool { return w.Reconciler == nil })
 	return operator.New(o)
 }
 
@@ -67,13 +68,6 @@ func Stack(ctx context.Context, stack string, offered *catalog.Catalog) (operato
 		Vault: p.Vault(said[outputs.Key]), Whose: ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]},
 		Now: app.Now, Start: engine.Start, Origin: said[outputs.URL],
 	}).Call, nil
-}
-
-// servers returns the providers whose targets can be restored.
-func servers(providers map[string]wired.Provider) map[string]wired.Provider {
-	providers = maps.Clone(providers)
-	maps.DeleteFunc(providers, func(_ string, w wired.Provider) bool { return w.Reconciler == nil })
-	return providers
 }
 
 // Registrar returns the registrar of a deployed broker's platforms. It uses the caller's own

@@ -21,7 +21,7 @@ import (
 )
 
 // An absent provider stands for a provider without which the broker starts. Its operations
-// wait, and the log says why.
+// wait, and the log says why: it is not set up, or cannot be reached.
 type absent struct{ why error }
 
 // An absent provider implements every interface that a provider may implement. A missing one

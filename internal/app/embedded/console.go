@@ -48,21 +48,6 @@ func Console(
 	for _, what := range f.Damaged {
 		lost(what)
 	}
-	console, wired, err := consoleOf(f, e, lost)
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return console.Call, func() {
-		closeAll(wired)
-		f.Close()
-	}, nil
-}
-
-// consoleOf returns the console of a folder on which no broker runs.
-func consoleOf(f *folder.Folder, e embedding, lost func(what string)) (
-	_ *operator.Console, made map[string]wired.Provider, err error,
-) {
 	made, left := map[string]wired.Provider{}, map[string]error{}
 	if f.ReadOnly { // providers write
 		why := advice.For(fmt.Sprintf("data folder %q", f.Dir), "cannot be written, which its providers need",
@@ -70,10 +55,8 @@ func consoleOf(f *folder.Folder, e embedding, lost func(what string)) (
 		for name := range rows() {
 			left[name] = why
 		}
-	} else {
-		made, left, err = wiredIn(rows(), f, e)
-	}
-	if err != nil {
+	} else if made, left, err = wiredIn(rows(), f, e); err != nil {
+		f.Close()
 		return nil, nil, err
 	}
 	for name, why := range left {
@@ -81,5 +64,9 @@ func consoleOf(f *folder.Folder, e embedding, lost func(what string)) (
 			made[name] = wired.Of(absent{why}) // otherwise the provider's things would seem to be gone
 		}
 	}
-	return newConsole(f, e.offered, made, operator.Options{Lost: lost, Damaged: f.Damaged, Rebuilt: f.Rebuilt}), made, nil
+	console := newConsole(f, e.offered, made, operator.Options{Lost: lost, Damaged: f.Damaged, Rebuilt: f.Rebuilt})
+	return console.Call, func() {
+		closeAll(made)
+		f.Close()
+	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/app/web"
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
@@ -31,7 +32,7 @@ import (
 const (
 	callTimeout = 30 * time.Second
 	hardTimeout = time.Minute
-	// sweepEvery is how often the reaper sweeps.
+	// sweepEvery is the time between two sweeps of the reaper.
 	sweepEvery = 5 * time.Second
 	// checkEvery is how often CheckRecords checks all records.
 	checkEvery = 24 * time.Hour
@@ -149,14 +150,7 @@ func (b *Broker) resume() error {
 
 func (b *Broker) sweep(ctx context.Context) {
 	defer close(b.swept)
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for waiting.For(ctx, sweepEvery) == nil {
 		report, err := b.reaper.Sweep(ctx)
 		if ctx.Err() != nil {
 			err = nil // the sweep was told to end
@@ -170,7 +164,7 @@ func (b *Broker) sweep(ctx context.Context) {
 // context ends. Once it finds damage, the broker changes nothing until the next start; records
 // that are whole can still be read.
 func (b *Broker) CheckRecords(ctx context.Context) {
-	for {
+	for again := true; again; again = waiting.For(ctx, checkEvery) == nil {
 		found, err := b.folder.Records.Check(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -181,11 +175,6 @@ func (b *Broker) CheckRecords(ctx context.Context) {
 			return
 		case err != nil:
 			b.log.Error("the records could not be checked", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(checkEvery):
 		}
 	}
 }

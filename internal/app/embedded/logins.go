@@ -23,6 +23,9 @@ func first(s Settings) platforms.Registry {
 	return platforms.Registry{Platforms: []platforms.Platform{p}}
 }
 
+// shortPassword is the length below which a password may be guessed.
+const shortPassword = 12
+
 // platforms returns the platforms that may log in. The environment gives the first credential of a
 // new folder. Later the folder alone decides, and the environment must name a login that the folder
 // knows: otherwise the next start would undo a rotation, and a leaked password would stay valid. The
@@ -41,7 +44,12 @@ func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
 			"from now on it alone decides who may log in", "data", s.Data)
 	}
 	b.Default = r.Platforms[0]
-	warnOfShort(r, s.Data, b.log)
+	for _, p := range r.Platforms {
+		if p.Removed.IsZero() && utf8.RuneCountInString(p.Password) < shortPassword {
+			b.log.Warn(fmt.Sprintf("a password has fewer than %d characters, and may be guessed: "+
+				"`longshore platform rotate %s --data %s` gives another", shortPassword, p.Name, s.Data), "platform", p.Name)
+		}
+	}
 	return platforms.NewKept(context.Background(), logins.Registry, app.Now, b.log)
 }
 
@@ -77,17 +85,4 @@ func known(r platforms.Registry, s Settings, log *slog.Logger) error {
 	log.Warn(app.EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+
 		app.EnvUsername, "valid_until", until)
 	return nil
-}
-
-// shortPassword is the length below which a password may be guessed.
-const shortPassword = 12
-
-// warnOfShort warns of short passwords.
-func warnOfShort(r platforms.Registry, dir string, log *slog.Logger) {
-	for _, p := range r.Platforms {
-		if p.Removed.IsZero() && utf8.RuneCountInString(p.Password) < shortPassword {
-			log.Warn(fmt.Sprintf("a password has fewer than %d characters, and may be guessed: "+
-				"`longshore platform rotate %s --data %s` gives another", shortPassword, p.Name, dir), "platform", p.Name)
-		}
-	}
 }

@@ -20,7 +20,7 @@ import (
 
 // A row describes a provider of the embedded broker.
 type row struct {
-	// build builds the provider. An unavailable error leaves the provider out.
+	// build builds the provider, or says by an absent one why it is left out.
 	build func(e embedding) (wired.Provider, error)
 	// help explains the provider's settings in the environment.
 	help string
@@ -96,12 +96,12 @@ func wiredIn(known map[string]row, f *folder.Folder, e embedding) (
 	for name, r := range sorted.Map(known) {
 		e.dir, e.used = f.Path(name), f.Used(name)
 		w, err := r.build(e)
-		if why, leaves := errors.AsType[unavailable](err); leaves {
-			left[name] = why.error
-			continue
-		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("setting up the provider %s: %w", name, err)
+		}
+		if a, is := w.Provider.(absent); is {
+			left[name] = a.why
+			continue
 		}
 		if w.CallTimeout == 0 {
 			w.CallTimeout = callTimeout

@@ -98,21 +98,16 @@ func (s server) access(getenv func(string) string) (a hosted.Access, from string
 		return a, "", advice.For(s.envPasswordFile(), "is set, and the URL has a password too", "leave it out of the URL")
 	}
 	text, err := os.ReadFile(file)
-	if err == nil && strings.TrimRight(string(text), "\r\n") == "" {
+	a.Password = strings.TrimRight(string(text), "\r\n")
+	if err == nil && a.Password == "" {
 		err = errors.New("it is empty")
 	}
 	if err != nil {
 		return a, "", &advice.Error{Name: s.envPasswordFile(), What: "names a file without a password",
 			Remedy: "name one that holds it alone, and that the broker may read", Cause: err}
 	}
-	a.Password = strings.TrimRight(string(text), "\r\n")
 	return a, from, nil
 }
-
-// An unavailable error says why the embedded broker goes on without a provider.
-type unavailable struct{ error }
-
-func (u unavailable) Unwrap() error { return u.error }
 
 // build wires the provider if it is set up.
 func (s server) build(e embedding) (wired.Provider, error) {
@@ -126,10 +121,10 @@ func (s server) build(e embedding) (wired.Provider, error) {
 	own := started{access: access, programs: e.getenv(pgserver.EnvBin), stop: func() {}}
 	switch from {
 	case "":
-		return wired.Provider{}, unavailable{advice.For(s.flag(), "is not given", "give it, or "+s.envURL())}
+		return wired.Of(absent{advice.For(s.flag(), "is not given", "give it, or "+s.envURL())}), nil
 	case URLEmbedded:
 		if own, err = s.start(e); err != nil {
-			return wired.Provider{}, unavailable{err}
+			return wired.Of(absent{err}), nil
 		}
 	}
 	accesses := hosted.Accesses{hosted.DefaultTarget: own.access}

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -62,10 +63,9 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 		getenv: func(name string) string { return set[name] }, wait: waiting.For}
 	left := func(want string) {
 		t.Helper()
-		_, err := cloudformationEmbedded(e)
-		if why := (unavailable{}); !errors.As(err, &why) || !strings.Contains(why.Error(), want) {
-			t.Errorf("it says %v, want %q", err, want)
-		}
+		a, is := expect.Get(cloudformationEmbedded(e))(t).Provider.(absent)
+		expect.Same(t, "it is left out", true, is)
+		expect.Says(t, "the reason", fmt.Sprint(a.why), want)
 	}
 	left("--aws is not given")
 	set[app.EnvAWS] = "true"
@@ -77,9 +77,8 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 		_, err = bootstrap.Run(t.Context(), preparing)
 	}
 	expect.OK(t, err)
-	w, err := cloudformationEmbedded(e)
-	if err != nil || w.Provider == nil || w.Inventory == nil || w.Targets == nil {
-		t.Errorf("prepared: %+v, %v", w, err)
+	if w := expect.Get(cloudformationEmbedded(e))(t, "prepared"); w.Provider == nil || w.Inventory == nil || w.Targets == nil {
+		t.Errorf("prepared: %+v", w)
 	}
 	targetsAreNamed(t, e, set)
 	refusedStarts(t, e, refuses)
@@ -135,11 +134,10 @@ func refusedStarts(t *testing.T, e embedding, refuses *atomic.Int32) {
 			return nil
 		}
 		refuses.Store(tc.refused)
-		w, err := cloudformationEmbedded(e)
+		w := expect.Get(cloudformationEmbedded(e))(t, name)
 		refuses.Store(0)
-		_, left := errors.AsType[unavailable](err)
-		if (w.Provider != nil) != tc.wired || left == tc.wired || waited != tc.waits {
-			t.Errorf("%s: %s: wired %v, error %v, after %d waits", name, tc.reason, w.Provider, err, waited)
+		if _, left := w.Provider.(absent); w.Provider == nil || left == tc.wired || waited != tc.waits {
+			t.Errorf("%s: %s: wired %v, after %d waits", name, tc.reason, w.Provider, waited)
 		}
 		if strings.Contains(said.String(), "level=WARN") != tc.warns {
 			t.Errorf("%s: %s: the log says %s", name, tc.reason, said.String())

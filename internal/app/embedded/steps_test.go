@@ -97,7 +97,7 @@ func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 	all := rows()
 	all[app.ProviderMariaDB] = row{build: func(embedding) (wired.Provider, error) {
 		opened++
-		return wired.Provider{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
+		return wired.Provider{Provider: dumping{}, Inventory: absent{}, Close: func() { closed++ }}, nil
 	}}
 	dir := t.TempDir()
 	f := expect.Get(folder.Open(dir, inputs))(t)

@@ -61,7 +61,7 @@ func Demo(getenv func(string) string, now func() time.Time) (wired.Provider, err
 // Names returns the names of all providers, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(rows())) }
 
-// Wired builds the stack's providers. Providers that need the VPC are called inside it.
+// Wired builds the stack's providers. One that is called inside a VPC calls the function there.
 func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
 	providers, all := map[string]wired.Provider{}, rows()
 	for name := range strings.SplitSeq(p.Getenv(app.EnvProviders), ",") {
@@ -79,8 +79,22 @@ func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
 		}
 		providers[name] = w
 	}
-	if err := throughVPC(p, providers); err != nil {
+	inside, err := InVPC(p.Getenv)
+	if err != nil {
 		return nil, err
+	}
+	for _, name := range inside {
+		set, err := p.Required(app.EnvCalls)
+		if err != nil {
+			return nil, err
+		}
+		o := remote.Options{Provider: name, Function: set[app.EnvCalls], Outside: providers[name]}
+		if reach := all[name].reach; reach != nil {
+			if o.Reach, err = reach(p); err != nil {
+				return nil, err
+			}
+		}
+		providers[name] = remote.New(p.Invoker, o)
 	}
 	return providers, wired.Check(providers, app.ProvisionerTimeout)
 }
@@ -98,29 +112,6 @@ func InVPC(getenv func(string) string) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// throughVPC replaces each provider that is called inside a VPC with one that calls the function there.
-func throughVPC(p deployed.Parts, providers map[string]wired.Provider) error {
-	names, err := InVPC(p.Getenv)
-	if names == nil || err != nil {
-		return err
-	}
-	set, err := p.Required(app.EnvCalls)
-	if err != nil {
-		return err
-	}
-	all := rows()
-	for _, name := range names {
-		o := remote.Options{Provider: name, Function: set[app.EnvCalls], Outside: providers[name]}
-		if reach := all[name].reach; reach != nil {
-			if o.Reach, err = reach(p); err != nil {
-				return err
-			}
-		}
-		providers[name] = remote.New(p.Invoker, o)
-	}
-	return nil
 }
 
 // CheckSettings checks the settings that the functions pass to providers.

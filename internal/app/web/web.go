@@ -61,8 +61,11 @@ func New(o Options) http.Handler {
 	return With(osb.Options{
 		Broker: broker.New(broker.Options{
 			Identity: o.Identity, Records: o.Records, Catalog: o.Catalog, Vault: o.Vault, Table: losable, Engine: o.Engine,
-			Now: o.Now, NewID: app.NewID, NewSecret: app.NewSecret, Dashboard: dashboard(o.Origin),
-			Log: o.Log, Metrics: o.Metrics, SynchronousWait: wired.DefaultWait, Waits: app.Waits,
+			Now: o.Now, NewID: app.NewID, NewSecret: app.NewSecret, Log: o.Log, Metrics: o.Metrics,
+			Dashboard: func(ctx context.Context, k lifecycle.Key) string {
+				return below(ctx, o.Origin, pages.InstancePath(k))
+			},
+			SynchronousWait: wired.DefaultWait, Waits: app.Waits,
 			OperationTimeout: app.OperationTimeout, MinRetryAfter: o.RetryAfter.Min, MaxRetryAfter: o.RetryAfter.Max,
 		}),
 		Platforms: o.Platforms, Throttle: rates.New(o.PlatformRate, o.Now), Offerings: o.Catalog.Offerings,
@@ -123,11 +126,6 @@ func below(ctx context.Context, configured, path string) string {
 		return ""
 	}
 	return strings.TrimSuffix(origin, "/") + path
-}
-
-// dashboard returns a function that gives the address of an instance's page.
-func dashboard(origin string) func(context.Context, lifecycle.Key) string {
-	return func(ctx context.Context, k lifecycle.Key) string { return below(ctx, origin, pages.InstancePath(k)) }
 }
 
 // samples show how programs connect to an engine.
