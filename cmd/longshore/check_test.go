@@ -204,7 +204,6 @@ func TestTryExitStatus(t *testing.T) {
 		"NoTime":          {good, []string{"--timeout", "0s"}, 2, "above zero"},
 		"BadParameters":   {good, []string{"--parameters", "[1]"}, 2, "--parameters"},
 		"BadBind":         {good, []string{"--bind-parameters", "x"}, 2, "--bind-parameters"},
-		"UnknownPlan":     {good, []string{"--plan", "nope"}, 2, "nope"},
 		"AnyServicesPlan": {good, []string{"--plan", "nope"}, 2, `the catalog has no plan "nope": it has demo/sync, demo/async,`},
 		"PlanOfAnother": {good, []string{"--service", "demo-other", "--plan", "async"}, 2,
 			`the catalog has no plan "async" of a service "demo-other": it has demo/sync, demo/async,`},

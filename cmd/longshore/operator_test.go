@@ -342,13 +342,6 @@ func TestReaperReport(t *testing.T) {
 	has(t, b.operate(0, "platform", "list", "--help"), "longshore platform list")
 }
 
-func TestOperatorsNeedAFolder(t *testing.T) {
-	fails(t, 1, "is not a data folder", "instances", "--data", t.TempDir())
-	// A state that does not exist is refused before: an empty list would say that nothing is in it.
-	fails(t, 2, `--state does not take "faild": give running, failed, creating, `,
-		"instances", "--state", "faild", "--data", t.TempDir())
-}
-
 // quickly has the demo take hardly any time.
 func quickly(name string) string { return map[string]string{app.EnvDemoDelay: "10ms"}[name] }
 

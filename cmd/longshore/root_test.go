@@ -60,7 +60,9 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		"NegativeLast":   {"reaper report --last -3", []string{"--last is negative"}},
 		"HelpOfNothing":  {"help frobnicate", []string{`"frobnicate"`}},
 		"HelpOfNoMember": {"help platform rename", []string{`"rename"`}},
-		"Shell":          {"completion tcsh", []string{`"tcsh"`, "bash, fish, powershell, zsh"}},
+		// Before it is seen that there is no data folder: an empty list would say that nothing is in the state.
+		"State": {"instances --state faild", []string{`--state does not take "faild": give running, failed, creating, `}},
+		"Shell": {"completion tcsh", []string{`"tcsh"`, "bash, fish, powershell, zsh"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, out, diagnostics := called(t, environment, strings.Fields(c.args)...)
@@ -107,6 +109,7 @@ func TestFlagsOfOneHyphen(t *testing.T) {
 		t.Errorf("exit status %d:\n%s%s", status, out, diagnostics)
 	}
 	fails(t, 1, "is not a data folder", "reaper", "--last", "3", "report", "--data", t.TempDir())
+	fails(t, 1, "is not a data folder", "instances", "--data", t.TempDir())
 }
 
 // A full is a file on a disk that is full.
