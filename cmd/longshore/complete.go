@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/operator/socket"
@@ -70,16 +72,13 @@ func ids(
 var instances = ids(operator.List, operator.Instances, func(r operator.Row) string { return r.Instance })
 
 // platformNames completes with the names of platforms.
-func platformNames(c *cobra.Command, _ string) (all []string) {
+func platformNames(c *cobra.Command, _ string) []string {
 	logins, err := folder.LoginsOf(flagOf(c, "data"))
 	if err != nil || flagOf(c, "stack") != "" {
 		return nil
 	}
-	r, _ := logins.Registry(c.Context())
-	for _, one := range r.Platforms {
-		all = append(all, one.Name)
-	}
-	return all
+	names, _ := platforms.Names(logins)(c.Context())
+	return slices.Sorted(maps.Values(names))
 }
 
 // offered completes with names of offerings and plans: those of the offering that --offering names, or of all.

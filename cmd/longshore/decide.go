@@ -63,7 +63,9 @@ func meant(c *cobra.Command, usage, refusal string) func() error {
 const aToken = "an operation's TOKEN: `longshore operations -o wide` lists them"
 
 // tokens completes with the tokens of operations.
-var tokens = onlyFirst(ids(operator.List, operator.Operations, func(r operator.Row) string { return r.Operation.Token }))
+var tokens = onlyFirst(ids(operator.List, operator.Operations, tokenOf))
+
+func tokenOf(r operator.Row) string { return r.Operation.Token }
 
 func newRetry() *cobra.Command {
 	return act(&cobra.Command{

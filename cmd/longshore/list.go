@@ -94,7 +94,7 @@ var listings = map[operator.What]rowTable{
 func newListing(what operator.What) *cobra.Command {
 	one, id := "ID", func(r operator.Row) string { return cmp.Or(r.Binding, r.Instance) }
 	if what == operator.Operations {
-		one, id = "TOKEN", func(r operator.Row) string { return r.Operation.Token }
+		one, id = "TOKEN", tokenOf
 	}
 	c := &cobra.Command{
 		Use: fmt.Sprintf("%s [%s]", what, one), Args: takes(0, 1, ""),

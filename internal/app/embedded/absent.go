@@ -33,26 +33,30 @@ var (
 	_ provider.Describer = absent{}
 )
 
-func (a absent) step() (provider.Status, error) { return provider.Status{}, a.why }
-
 // Provision implements provider.Provider.
-func (a absent) Provision(context.Context, provider.Instance) (provider.Status, error) {
-	return a.step()
+func (a absent) Provision(context.Context, provider.Instance) (s provider.Status, _ error) {
+	return s, a.why
 }
 
 // Update implements provider.Provider.
-func (a absent) Update(context.Context, provider.Instance) (provider.Status, error) { return a.step() }
+func (a absent) Update(context.Context, provider.Instance) (s provider.Status, _ error) {
+	return s, a.why
+}
 
 // Deprovision implements provider.Provider.
-func (a absent) Deprovision(context.Context, provider.Instance) (provider.Status, error) {
-	return a.step()
+func (a absent) Deprovision(context.Context, provider.Instance) (s provider.Status, _ error) {
+	return s, a.why
 }
 
 // Bind implements provider.Provider.
-func (a absent) Bind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
+func (a absent) Bind(context.Context, provider.Binding) (s provider.Status, _ error) {
+	return s, a.why
+}
 
 // Unbind implements provider.Provider.
-func (a absent) Unbind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
+func (a absent) Unbind(context.Context, provider.Binding) (s provider.Status, _ error) {
+	return s, a.why
+}
 
 // Describe implements provider.Describer.
 func (a absent) Describe(context.Context, provider.Instance) (provider.Facts, error) {

@@ -128,6 +128,12 @@ func below(ctx context.Context, configured, path string) string {
 	return strings.TrimSuffix(origin, "/") + path
 }
 
+// jdbc is the sample of each engine that Java reaches by JDBC.
+var jdbc = pages.Sample{
+	Name: "Java", Code: "var connection = DriverManager.getConnection(System.getenv(\"JDBC_URL\"),\n    " +
+		"System.getenv(\"DB_USERNAME\"), System.getenv(\"DB_PASSWORD\"));",
+}
+
 // samples show how programs connect to an engine.
 var samples = map[string][]pages.Sample{
 	app.ProviderPostgres: {
@@ -136,8 +142,7 @@ var samples = map[string][]pages.Sample{
 		{Name: "Python", Code: "import os, psycopg\nconnection = psycopg.connect(os.environ[\"DATABASE_URL\"])"},
 		{Name: "Node.js",
 			Code: "import pg from \"pg\";\nconst pool = new pg.Pool({ connectionString: process.env.DATABASE_URL });"},
-		{Name: "Java", Code: "var connection = DriverManager.getConnection(System.getenv(\"JDBC_URL\"),\n    " +
-			"System.getenv(\"DB_USERNAME\"), System.getenv(\"DB_PASSWORD\"));"},
+		jdbc,
 	},
 	app.ProviderMariaDB: {
 		{Name: "mariadb", Code: `mariadb --host="$DB_HOSTNAME" --port="$DB_PORT" --user="$DB_USERNAME" --password "$DB_NAME"`},
@@ -147,8 +152,7 @@ var samples = map[string][]pages.Sample{
 			"    password=os.environ[\"DB_PASSWORD\"], database=os.environ[\"DB_NAME\"])"},
 		{Name: "Node.js",
 			Code: "import mysql from \"mysql2/promise\";\nconst pool = mysql.createPool(process.env.DATABASE_URL);"},
-		{Name: "Java", Code: "var connection = DriverManager.getConnection(System.getenv(\"JDBC_URL\"),\n    " +
-			"System.getenv(\"DB_USERNAME\"), System.getenv(\"DB_PASSWORD\"));"},
+		jdbc,
 	},
 	app.ProviderValkey: {
 		{Name: "valkey-cli", Code: `valkey-cli -u "$VALKEY_URL"`},
