@@ -63,13 +63,11 @@ func (l *life) live(ctx context.Context) error {
 	}
 	l.plant()
 	l.say("plan", "%s/%s, instance %s", l.service.Name, l.plan.Name, l.instance)
-	for n, s := range l.steps {
-		l.at = n
+	for l.at = range l.steps {
 		if ctx.Err() != nil {
 			break
 		}
-		if !l.take(ctx, s) {
-			l.failed = true
+		if l.failed = !l.take(ctx, l.steps[l.at]); l.failed {
 			break
 		}
 	}

@@ -175,7 +175,8 @@ func flagError(c *cobra.Command, err error) error {
 	unknown, missing, invalid := (*pflag.NotExistError)(nil), (*pflag.ValueRequiredError)(nil), (*pflag.InvalidValueError)(nil)
 	switch {
 	case errors.As(err, &unknown):
-		name, what := unknown.GetSpecifiedName(), "flag --"+unknown.GetSpecifiedName()
+		name := unknown.GetSpecifiedName()
+		what := "flag --" + name
 		if cluster := unknown.GetSpecifiedShortnames(); cluster != "" {
 			name, _, _ = strings.Cut(cluster, "=")
 			what = "such flag of one hyphen"
@@ -189,11 +190,11 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
 	case errors.As(err, &invalid):
-		if _, secret := invalid.GetFlag().Value.(*object); secret {
-			return fmt.Errorf("--%s takes a JSON object, such as '{\"size\":1}'", invalid.GetFlag().Name)
+		f := invalid.GetFlag()
+		if _, secret := f.Value.(*object); secret {
+			return fmt.Errorf("--%s takes a JSON object, such as '{\"size\":1}'", f.Name)
 		}
-		return fmt.Errorf("--%s does not take %q: give %s", invalid.GetFlag().Name, invalid.GetValue(),
-			wanted(invalid.GetFlag().Value))
+		return fmt.Errorf("--%s does not take %q: give %s", f.Name, invalid.GetValue(), wanted(f.Value))
 	}
 	return err
 }
@@ -201,7 +202,8 @@ func flagError(c *cobra.Command, err error) error {
 // wanted describes the values that a flag takes.
 func wanted(v pflag.Value) string {
 	if c, ok := v.(choice); ok {
-		return strings.Join(c.of[:len(c.of)-1], ", ") + " or " + c.of[len(c.of)-1]
+		last := len(c.of) - 1
+		return strings.Join(c.of[:last], ", ") + " or " + c.of[last]
 	}
 	return map[string]string{
 		"int": "a whole number", "duration": "a duration, such as 90s or 24h", "bool": "true or false",

@@ -101,10 +101,11 @@ func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
 
 // InVPC returns the names of the providers that are called inside a VPC.
 func InVPC(getenv func(string) string) ([]string, error) {
-	if getenv(app.EnvInVPC) == "" {
+	text := getenv(app.EnvInVPC)
+	if text == "" {
 		return nil, nil
 	}
-	names, all := strings.Split(getenv(app.EnvInVPC), ","), rows()
+	names, all := strings.Split(text, ","), rows()
 	for _, name := range names {
 		if !all[name].inVPC {
 			return nil, advice.For(app.EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name),
