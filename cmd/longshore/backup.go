@@ -37,7 +37,8 @@ as before, and start the broker on that:
 Hazard: such a FILE holds every secret of the broker and all that users have stored.
 It is made so that only its owner reads it; keep it so.
 
-A FILE is there whole or not at all, and none is written over.`,
+A FILE is there whole or not at all, and none is written over. What a backup that
+was killed has left beside its FILE, the next one into that folder removes.`,
 		Example: `  longshore backup 4c5a1c6e-4e5b-4bd7-8a6f-0cbb4e2b2f9d orders.dump
   longshore backup --all longshore.tar.gz`,
 	}
