@@ -370,7 +370,7 @@ func TestHTTPCases(t *testing.T) {
 	t.Logf("%d cases, %d failed", len(cases), failed.Load())
 }
 
-// The program keeps to the API, rule by rule.
+// The program keeps to the API, rule by rule; BIND-39 is among the cases of INP-01.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=400ms")...)

@@ -15,8 +15,8 @@ import (
 	"github.com/longshore/longshore/kit/conformance"
 )
 
-// Other brokers were asked, or read, for what they get wrong. Each of their defects is a row here, with the tests that show
-// our right answer; after a change of the rows, docs/other-brokers.md is written by
+// Other brokers were asked, or read, for what they get wrong. Each of their defects is a row of testdata/peers.txt, with the
+// tests that show our right answer; after a change of the rows, docs/other-brokers.md is written by
 //
 //	go test ./internal/test/e2e -run TestPeersPage -update
 var update = flag.Bool("update", false, "write docs/other-brokers.md")
@@ -27,32 +27,39 @@ const (
 	peersBegin, peersEnd = "<!-- rows -->\n", "<!-- end -->"
 )
 
-// A defect is one row: what another broker gets wrong, and who shows that we
-// do not. At least one of show, kit, cases and tests says so.
+// A defect is one row of testdata/peers.txt, by the names of its members. At least one of kit, cases, tests and show says who
+// shows that we do right.
 type defect struct {
-	id    string
-	rules string // of docs/conformance.md; empty where it has none
-	wrong string // elsewhere
-	right string // here
-	// show sends the requests to the broker that runs, and checks its answers.
-	show func(r *runOf)
-	// kit are cases of the conformance kit that show it.
-	kit string
-	// cases are rules by which TestHTTPCases knows cases that show precisely this.
-	cases []string
-	// tests are functions of other tests: "internal/front/osb TestX", and where a case
-	// of its table is meant, "internal/front/osb TestX/Case".
-	tests []string
-	// never is why it, or a part of it, cannot occur today.
-	never string
+	id   string
+	says map[string][]string
+	show func(r *runOf) // sends requests to the broker that runs, and checks its answers
 }
 
-// rows are of B, brokerapi v13.0.25 and what came soon after; of A, the archived AWS Service Broker; of C, the Cloud Service
-// Broker; and of G, what was read in the code of another broker, not run. Much of what brokerapi gets wrong, a broker on it
-// gets wrong.
-func rows() []defect {
-	return slices.Concat(brokerapi(), awsServiceBroker(), cloudServiceBroker(), elsewhere())
+// rows are all of them.
+func rows(t *testing.T) (all []defect) {
+	t.Helper()
+	members, show := strings.Fields("elsewhere here rules kit cases tests never"), shows()
+	for row := range strings.SplitSeq(strings.TrimSpace(string(expect.Get(os.ReadFile("testdata/peers.txt"))(t))), "\n\n") {
+		id, rest, _ := strings.Cut(row, "\n")
+		if strings.HasPrefix(row, "#") {
+			continue
+		}
+		d := defect{id, map[string][]string{}, show[id]}
+		for line := range strings.SplitSeq(rest, "\n") {
+			name, text, _ := strings.Cut(line, ": ")
+			if !slices.Contains(members, name) || text == "" {
+				t.Errorf("%s has the line %q", id, line)
+			}
+			d.says[name] = append(d.says[name], text)
+		}
+		delete(show, id)
+		all = append(all, d)
+	}
+	expect.Same(t, "shown, and in no row", 0, len(show))
+	return all
 }
+
+func (d defect) text(member string) string { return strings.Join(d.says[member], " ") }
 
 // known are the rows that there must be.
 var known = strings.Fields(`
@@ -66,7 +73,7 @@ func TestPeers(t *testing.T) {
 	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	catalog := catalogIDs(t, p.url)
 	t.Run("Rows", func(t *testing.T) {
-		for _, d := range rows() {
+		for _, d := range rows(t) {
 			if d.show == nil {
 				continue
 			}
@@ -74,7 +81,7 @@ func TestPeers(t *testing.T) {
 				t.Parallel()
 				d.show(newRun(t, p.url, catalog))
 				if t.Failed() {
-					t.Logf("%s: elsewhere, %s; here, %s", d.id, d.wrong, d.right)
+					t.Logf("%s: elsewhere, %s; here, %s", d.id, d.text("elsewhere"), d.text("here"))
 				}
 			})
 		}
@@ -92,22 +99,23 @@ func TestPeersAreAnswered(t *testing.T) {
 		ofKit = append(ofKit, c.ID)
 	}
 	var ids []string
-	for _, d := range rows() {
+	for _, d := range rows(t) {
 		ids = append(ids, d.id)
-		if d.wrong == "" || d.right == "" || d.show == nil && d.kit == "" && d.cases == nil && d.tests == nil {
+		if len(d.says["elsewhere"]) != 1 || len(d.says["here"]) != 1 ||
+			d.show == nil && d.says["kit"] == nil && d.says["cases"] == nil && d.says["tests"] == nil {
 			t.Errorf("%s is not complete", d.id)
 		}
-		for _, id := range strings.Fields(d.kit) {
+		for _, id := range strings.Fields(d.text("kit")) {
 			if !slices.Contains(ofKit, id) {
 				t.Errorf("%s: the kit has no case %q", d.id, id)
 			}
 		}
-		for _, rule := range d.cases {
+		for _, rule := range d.says["cases"] {
 			if !slices.Contains(ofCases, rule) {
 				t.Errorf("%s: TestHTTPCases has no case %q", d.id, rule)
 			}
 		}
-		for _, name := range d.tests {
+		for _, name := range d.says["tests"] {
 			if !exists(t, name) {
 				t.Errorf("%s: there is no test %q", d.id, name)
 			}
@@ -144,7 +152,7 @@ var worst = strings.Fields("A21 C10 A20 A24 C1 A10 C6 B8 B13 A17")
 // The table of docs/other-brokers.md is what the rows say.
 func TestPeersPage(t *testing.T) {
 	all := map[string]defect{}
-	for _, d := range rows() {
+	for _, d := range rows(t) {
 		all[d.id] = d
 	}
 	cell := strings.NewReplacer("|", `\|`, "\n", " ")
@@ -155,7 +163,7 @@ func TestPeersPage(t *testing.T) {
 		if !ok {
 			t.Errorf("the page is to show the row %s, which is not there", id)
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", id, cell.Replace(d.wrong), cell.Replace(d.right))
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", id, cell.Replace(d.text("elsewhere")), cell.Replace(d.text("here")))
 	}
 	table.WriteString("\n")
 	page := expect.Get(os.ReadFile(peersPage))(t)
