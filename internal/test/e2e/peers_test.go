@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/golden"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
@@ -19,13 +19,6 @@ import (
 // tests that show our right answer; after a change of the rows, docs/other-brokers.md is written by
 //
 //	go test ./internal/test/e2e -run TestPeersPage -update
-var update = flag.Bool("update", false, "write docs/other-brokers.md")
-
-const (
-	peersPage = "../../../docs/other-brokers.md"
-	// The test writes what stands between the two.
-	peersBegin, peersEnd = "<!-- rows -->\n", "<!-- end -->"
-)
 
 // A defect is one row of testdata/peers.txt, by the names of its members. At least one of kit, cases, tests and show says who
 // shows that we do right.
@@ -166,20 +159,8 @@ func TestPeersPage(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", id, cell.Replace(d.text("elsewhere")), cell.Replace(d.text("here")))
 	}
 	table.WriteString("\n")
-	page := expect.Get(os.ReadFile(peersPage))(t)
-	head, rest, begins := strings.Cut(string(page), peersBegin)
-	_, tail, ends := strings.Cut(rest, peersEnd)
-	if !begins || !ends {
-		t.Fatalf("docs/other-brokers.md does not have %s and %s", peersBegin, peersEnd)
-	}
-	want := head + peersBegin + table.String() + peersEnd + tail
-	if *update {
-		expect.OK(t, os.WriteFile(peersPage, []byte(want), 0o644))
-	}
-	if got, err := os.ReadFile(peersPage); err != nil || string(got) != want {
-		t.Errorf("docs/other-brokers.md is not up to date (%v): run go test ./internal/test/e2e -run TestPeersPage -update", err)
-	}
-	expect.Says(t, "docs/other-brokers.md", want, fmt.Sprintf("%d rows", len(all)))
+	page := golden.Part(t, "../../../docs/other-brokers.md", table.String())
+	expect.Says(t, "docs/other-brokers.md", page, fmt.Sprintf("%d rows", len(all)))
 }
 
 // asks proves each case by itself, and that no refusal tells internals.

@@ -1,9 +1,7 @@
 package rules_test
 
 import (
-	"bytes"
 	"cmp"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -17,10 +15,9 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/golden"
 	"github.com/longshore/longshore/kit/conformance"
 )
-
-var update = flag.Bool("update", false, "write docs/conformance.md")
 
 const (
 	root     = "../../.."
@@ -132,29 +129,9 @@ func enclosing(set *token.FileSet, f *ast.File, offset int) string {
 	return filepath.Base(set.Position(f.Pos()).Filename)
 }
 
-const preface = `# The rules, and which test holds which
-
-Comments, tests and the conformance kit name rules by these ids. The sentences say in our words what the broker does; where it
-departs from a document on purpose, [divergences.md](divergences.md) says why. The level is what the project promises for its
-own broker: the documents' word, in places firmer; REC is what no document asks. What the documents ask of any broker, in
-their own words, is what [the kit](conformance-kit.md) reports.
-
-| source | is |
-| --- | --- |
-| 2.14 Binding | a section of the API's document of the version that brought the rule; 2.9 stands for what is older, too |
-| Cloud Foundry operations | Cloud Foundry's page about asynchronous operations, which the API later took in |
-| Request-Reply | the asynchronous request-reply pattern, with a status resource |
-| RFC 9110 5.1 | a section of HTTP Semantics |
-| Cloud Controller, client | what a platform's or a client's code does, though no document says so |
-| own | a decision of this broker that no document asks for |
-
-The table is [rules.tsv](../internal/test/rules/rules.tsv), and this page is made of it by
-` + "`go test ./internal/test/rules -update`" + `.
-`
-
-func render(rules []rule, held map[string][]string) []byte {
-	var b bytes.Buffer
-	b.WriteString(preface)
+// render is the table of all rules. Its page is written by `go test ./internal/test/rules -update`.
+func render(rules []rule, held map[string][]string) string {
+	var b strings.Builder
 	title := ""
 	for _, r := range rules {
 		if r.title != title {
@@ -164,7 +141,7 @@ func render(rules []rule, held map[string][]string) []byte {
 		by := cmp.Or(strings.Join(held[r.id], ", "), r.note, "—")
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.id, r.level, r.sentence, r.source, by)
 	}
-	return b.Bytes()
+	return b.String()
 }
 
 // documented are the sources that a rule may have.
@@ -189,13 +166,7 @@ func TestEveryRuleIsHeld(t *testing.T) {
 	if len(rules) < 350 {
 		t.Errorf("only %d rules are listed", len(rules))
 	}
-	page := render(rules, held)
-	if *update {
-		expect.OK(t, os.WriteFile(document, page, 0o644))
-	}
-	if got, err := os.ReadFile(document); err != nil || !bytes.Equal(got, page) {
-		t.Errorf("docs/conformance.md is not up to date (%v): run go test ./internal/test/rules -update", err)
-	}
+	golden.Part(t, document, render(rules, held))
 }
 
 // Code, comments and pages cite existing rules, and a rule that nobody cites says why.

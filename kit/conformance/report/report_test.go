@@ -3,19 +3,15 @@ package report_test
 import (
 	"encoding/json"
 	"encoding/xml"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/golden"
 	"github.com/longshore/longshore/kit/conformance"
 	"github.com/longshore/longshore/kit/conformance/report"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func sample() conformance.Report {
 	const must, should, document = conformance.Must, conformance.Should, "Open Service Broker API"
@@ -60,12 +56,8 @@ func TestGolden(t *testing.T) {
 	for name, r := range map[string]conformance.Report{"bad": sample(), "good": good} {
 		for format := range report.Formats {
 			t.Run(name+"."+format, func(t *testing.T) {
-				path := filepath.Join("testdata", name+"."+format)
 				got := written(t, format, r)
-				if *update {
-					expect.OK(t, os.WriteFile(path, []byte(got), 0o644))
-				}
-				expect.Same(t, "the report", string(expect.Get(os.ReadFile(path))(t)), got)
+				golden.File(t, "testdata/"+name+"."+format, got)
 				if format == "json" && !json.Valid([]byte(got)) {
 					t.Error("it is no JSON")
 				}
