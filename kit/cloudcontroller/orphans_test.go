@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/storetest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
@@ -322,7 +323,7 @@ func TestWhatIsLeftBehindIsNoticed(t *testing.T) {
 		"NoBindTombstones": {"a bind that was held up begins after its deletion, and outlives it",
 			history{user: "Sync", at: 3, first: "Late", flaw: flaw{records: forgetful}}},
 		"NoFence": {"a late worker writes over what has overtaken it (CONC-09)",
-			history{user: "InAHurryOfSlow", flaw: flaw{steps: overwriting}}},
+			history{user: "InAHurryOfSlow", flaw: flaw{steps: storetest.Overwriting}}},
 		"NoLeases": {"a deletion does not wait for a call that is on its way",
 			history{user: "InAHurryOfSlow", flaw: flaw{leaseless: true}}},
 		"AnswersThatNobody": {"a 404 for what was done: no platform deletes that", history{user: "Sync", at: 1, first: "Lie"}},

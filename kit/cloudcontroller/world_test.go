@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/inprocess"
@@ -60,9 +61,7 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 	w := &world{T: t, things: things}
 	kit := testkit.New(testkit.Options{
 		Store: records, Now: now, NewID: operationID, SynchronousWait: synchronousWait, CallTimeout: hardTimeout / 2,
-		HardTimeout: hardTimeout, Providers: map[string]provider.Provider{"demo": &sluggish{
-			Provider: cloudtest.Demo(things, 3*time.Second),
-			slow:     slow}},
+		HardTimeout: hardTimeout, Providers: map[string]provider.Provider{"demo": slow.over(cloudtest.Demo(things, 3*time.Second))},
 	})
 	o := kit.WorkerOptions()
 	if f.steps != nil {
@@ -119,45 +118,21 @@ type slowness struct {
 	after bool
 }
 
-type sluggish struct {
-	provider.Provider
-	slow  slowness
-	calls atomic.Int64
-}
-
-func (s *sluggish) call(do func() (provider.Status, error)) (provider.Status, error) {
-	slow := int(s.calls.Add(1)) == s.slow.call
-	if slow && !s.slow.after {
-		time.Sleep(hardTimeout - 10*time.Second)
-	}
-	status, err := do()
-	if slow && s.slow.after {
-		time.Sleep(hardTimeout - 10*time.Second)
-	}
-	return status, err
-}
-
-// late is a context without the caller's deadline: the call was on its way.
-func late(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
-
-func (s *sluggish) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return s.call(func() (provider.Status, error) { return s.Provider.Provision(late(ctx), in) })
-}
-
-func (s *sluggish) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return s.call(func() (provider.Status, error) { return s.Provider.Update(late(ctx), in) })
-}
-
-func (s *sluggish) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return s.call(func() (provider.Status, error) { return s.Provider.Deprovision(late(ctx), in) })
-}
-
-func (s *sluggish) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return s.call(func() (provider.Status, error) { return s.Provider.Bind(late(ctx), b) })
-}
-
-func (s *sluggish) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return s.call(func() (provider.Status, error) { return s.Provider.Unbind(late(ctx), b) })
+// over is a provider that is so slow. Its callers' deadlines do not end a call: it is on its way.
+func (s slowness) over(p provider.Provider) provider.Provider {
+	var calls atomic.Int64
+	return providertest.Through{Provider: p, Call: func(ctx context.Context, _ provider.Instance, do providertest.Step) (
+		provider.Status, error) {
+		slow := int(calls.Add(1)) == s.call
+		if slow && !s.after {
+			time.Sleep(hardTimeout - 10*time.Second)
+		}
+		status, err := do(context.WithoutCancel(ctx))
+		if slow && s.after {
+			time.Sleep(hardTimeout - 10*time.Second)
+		}
+		return status, err
+	}}
 }
 
 // held counts what exists.
@@ -196,25 +171,4 @@ func (f forgetfulRecords) Record(ctx context.Context, key lifecycle.Key, at time
 	r, err := f.Records.Record(ctx, key, at)
 	r.DeleteReceived = time.Time{}
 	return r, err
-}
-
-// overwriting takes the version that it meets for the one that it was told.
-func overwriting(s store.Store) store.Store { return overwritingStore{s} }
-
-type overwritingStore struct{ store.Store }
-
-func (s overwritingStore) Commit(ctx context.Context, changes ...store.Change) error {
-	for {
-		err := s.Store.Commit(ctx, changes...)
-		if !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-		for n := range changes {
-			r, err := s.Get(ctx, changes[n].Record.Key)
-			if err != nil && !errors.Is(err, store.ErrNotFound) {
-				return err
-			}
-			changes[n].Record.Version = r.Version
-		}
-	}
 }

@@ -155,7 +155,7 @@ func factory(t *testing.T) *providertest.Harness {
 	w := newWorld(t)
 	open := func(broker string, access hosted.Access) (provider.Provider, provider.Inventory) {
 		p := w.open(broker, access)
-		return providertest.Failing{Provider: p}, p
+		return providertest.Failing(p, false), p
 	}
 	h := &providertest.Harness{
 		Broker: w.broker, Clock: w.clock, Target: provider.Target{Name: hosted.DefaultTarget}, PageSize: smallPage,

@@ -114,11 +114,11 @@ func (f failing) Bind(ctx context.Context, b provider.Binding) (provider.Status,
 }
 
 func (f failing) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return providertest.Failing{Provider: f.Provider}.Deprovision(ctx, in)
+	return providertest.Failing(f.Provider, false).Deprovision(ctx, in)
 }
 
 func (f failing) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return providertest.Failing{Provider: f.Provider}.Unbind(ctx, b)
+	return providertest.Failing(f.Provider, false).Unbind(ctx, b)
 }
 
 // roleAt is the name of the role that the provider makes, and databaseAt that of its database, if any.

@@ -54,7 +54,7 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 	calls := &providertest.Calls{}
 	open := func(t testing.TB, broker string, at *valkeytest.Server) (provider.Provider, provider.Inventory) {
 		p := provide(t, broker, clock, at.Access(), pool)
-		return failing{providertest.Failing{Provider: p, Late: true}, p}, p
+		return failing{providertest.Failing(p, true), p}, p
 	}
 	root := s.Root(t)
 	h := &providertest.Harness{
@@ -158,7 +158,7 @@ func opens(t testing.TB, s *valkeytest.Server, g *provider.Grant) bool {
 
 // failing is the provider with operations that fail for good, and its facts.
 type failing struct {
-	providertest.Failing
+	providertest.Through
 	provider.Describer
 }
 

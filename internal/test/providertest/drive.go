@@ -44,7 +44,7 @@ func Troubled(t testing.TB, what, kind string, err error) {
 // Note is Parameters of a Harness whose provider takes any.
 func Note(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) }
 
-// FailBySetting is Fail of a Harness whose provider is a Failing.
+// FailBySetting is Fail of a Harness whose provider is Failing.
 func FailBySetting(_ testing.TB, kind operation.Kind) map[string]any {
 	return map[string]any{"fail": string(kind)}
 }
@@ -53,40 +53,45 @@ func FailBySetting(_ testing.TB, kind operation.Kind) map[string]any {
 func Fails(in provider.Instance) bool { return in.Settings["fail"] == string(in.Operation.Kind) }
 
 // Failing is a provider whose operations fail for good where their settings say so: a real server refuses none of its own
-// accord. Where Late is set, a provision and a bind have done their work by then: what is half made is to be found.
-type Failing struct {
-	provider.Provider
-	Late bool
+// accord. If late, a provision and a bind have done their work by then: what is half made is to be found.
+func Failing(p provider.Provider, late bool) Through {
+	return Through{p, func(ctx context.Context, in provider.Instance, do Step) (provider.Status, error) {
+		kind := in.Operation.Kind
+		if Fails(in) && !(late && (kind == operation.Provision || kind == operation.Bind)) {
+			return provider.Status{}, provider.Failf("asked to fail")
+		}
+		st, err := do(ctx)
+		if err == nil && st.Done && Fails(in) {
+			return provider.Status{}, provider.Failf("asked to fail")
+		}
+		return st, err
+	}}
 }
 
-func (f Failing) call(in provider.Instance, late bool, step func() (provider.Status, error)) (provider.Status, error) {
-	if !late && Fails(in) {
-		return provider.Status{}, provider.Failf("asked to fail")
-	}
-	st, err := step()
-	if err == nil && st.Done && Fails(in) {
-		return provider.Status{}, provider.Failf("asked to fail")
-	}
-	return st, err
+// Through is a provider whose verbs all go through one function. It is given the instance, also a binding's, and makes the call
+// by the step, if it does.
+type Through struct {
+	provider.Provider
+	Call func(ctx context.Context, in provider.Instance, do Step) (provider.Status, error)
 }
 
 // Provision implements provider.Provider, as the methods below do.
-func (f Failing) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return f.call(in, f.Late, func() (provider.Status, error) { return f.Provider.Provision(ctx, in) })
+func (p Through) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.Call(ctx, in, bound(p.Provider.Provision, in))
 }
 
-func (f Failing) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return f.call(in, false, func() (provider.Status, error) { return f.Provider.Update(ctx, in) })
+func (p Through) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.Call(ctx, in, bound(p.Provider.Update, in))
 }
 
-func (f Failing) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return f.call(in, false, func() (provider.Status, error) { return f.Provider.Deprovision(ctx, in) })
+func (p Through) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.Call(ctx, in, bound(p.Provider.Deprovision, in))
 }
 
-func (f Failing) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return f.call(b.Instance, f.Late, func() (provider.Status, error) { return f.Provider.Bind(ctx, b) })
+func (p Through) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return p.Call(ctx, b.Instance, bound(p.Provider.Bind, b))
 }
 
-func (f Failing) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return f.call(b.Instance, false, func() (provider.Status, error) { return f.Provider.Unbind(ctx, b) })
+func (p Through) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return p.Call(ctx, b.Instance, bound(p.Provider.Unbind, b))
 }

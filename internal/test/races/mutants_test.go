@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/storetest"
 )
 
 // mutantTries is how many histories may pass before a mutant must have been noticed. Most are within the first ten.
@@ -28,9 +29,9 @@ func TestMutantsAreFound(t *testing.T) {
 		taste  taste // that it is soonest noticed with
 		mutant mutant
 	}{
-		"CommitsWithoutCondition": {"a ledger that writes over what others wrote", everything, mutant{store: overwriting}},
+		"CommitsWithoutCondition": {"a ledger that writes over what others wrote", everything, mutant{store: storetest.Overwriting}},
 		"WorkersWithoutCondition": {"CONC-09: a late worker writes over what has overtaken it", everything,
-			mutant{steps: overwriting}},
+			mutant{steps: storetest.Overwriting}},
 		"ChecksLeftOut": {"a bind that does not look whether its instance is still there", endings, mutant{store: unchecking}},
 		"StaleReads":    {"NFR-07: decisions on what was read a moment ago", everything, mutant{records: stale}},
 		"CommitsLost":   {"NFR-02: a 202 for an intent that is not durable", everything, mutant{records: losing}},
@@ -78,40 +79,14 @@ func TestMutantsAreFound(t *testing.T) {
 	}
 }
 
-// altered is a store whose commits are altered.
-type altered struct {
-	store.Store
-	commit func(ctx context.Context, changes []store.Change) error
-}
+// unchecking is a store that leaves out what a commit only checks.
+func unchecking(s store.Store) store.Store { return uncheckingStore{s} }
 
-func (s altered) Commit(ctx context.Context, changes ...store.Change) error {
-	return s.commit(ctx, changes)
-}
+type uncheckingStore struct{ store.Store }
 
-// overwriting takes the version that it meets for the one that it was told.
-func overwriting(s store.Store) store.Store {
-	return altered{s, func(ctx context.Context, changes []store.Change) error {
-		for {
-			err := s.Commit(ctx, changes...)
-			if !errors.Is(err, store.ErrConflict) {
-				return err
-			}
-			for n := range changes {
-				r, err := s.Get(ctx, changes[n].Record.Key)
-				if err != nil && !errors.Is(err, store.ErrNotFound) {
-					return err
-				}
-				changes[n].Record.Version = r.Version
-			}
-		}
-	}}
-}
-
-func unchecking(s store.Store) store.Store {
-	return altered{s, func(ctx context.Context, changes []store.Change) error {
-		checks := func(c store.Change) bool { return c.Action == store.ActionCheck }
-		return s.Commit(ctx, slices.DeleteFunc(slices.Clone(changes), checks)...)
-	}}
+func (s uncheckingStore) Commit(ctx context.Context, changes ...store.Change) error {
+	checks := func(c store.Change) bool { return c.Action == store.ActionCheck }
+	return s.Store.Commit(ctx, slices.DeleteFunc(slices.Clone(changes), checks)...)
 }
 
 // alteredRecords are records that tell otherwise than it is, or commit otherwise than they are asked to.

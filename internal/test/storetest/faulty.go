@@ -70,3 +70,24 @@ func Dying(s store.Store, commits int) *Faulty {
 func LoseAnswers(s store.Store, nth int) *Faulty {
 	return &Faulty{Store: s, After: Nth(nth, ErrLost)}
 }
+
+// Overwriting is a store that takes the version that it meets for the one that it was told: of two writers, both win.
+func Overwriting(s store.Store) store.Store { return overwriting{s} }
+
+type overwriting struct{ store.Store }
+
+func (s overwriting) Commit(ctx context.Context, changes ...store.Change) error {
+	for {
+		err := s.Store.Commit(ctx, changes...)
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		for n := range changes {
+			r, err := s.Get(ctx, changes[n].Record.Key)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			changes[n].Record.Version = r.Version
+		}
+	}
+}
