@@ -3,39 +3,24 @@
 package emulator_test
 
 import (
-	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
-// The test starts itself again as a process that only has an emulator.
-const holderVariable = "EMULATOR_TEST_HOLDER"
-
 func TestHolder(t *testing.T) {
-	if os.Getenv(holderVariable) == "" {
-		return // it plays its role only for another test
-	}
-	fmt.Println("emulator at", *emulator.Config(t).BaseEndpoint)
-	time.Sleep(time.Minute) // until it is killed
+	testserver.Hold(func() string { return *emulator.Config(t).BaseEndpoint })
 }
 
-func healthy(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/_ministack/health", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
+func healthy(url string) error {
+	answer, err := http.Get(url + "/_ministack/health")
 	if err != nil {
 		return err
 	}
@@ -51,38 +36,11 @@ func TestEmulatorEndsWithItsTest(t *testing.T) {
 	if os.Getenv("AWS_ENDPOINT_URL") != "" {
 		t.Skip("AWS_ENDPOINT_URL is set: this run starts no emulator of its own")
 	}
-	program, err := os.Executable()
-	expect.OK(t, err)
 	temp := t.TempDir()
-	c := exec.CommandContext(t.Context(), program, "-test.run=^TestHolder$", "-test.v", "-test.timeout=1m")
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "AWS_ENDPOINT_URL=") {
-			c.Env = append(c.Env, v)
-		}
-	}
-	c.Env = append(c.Env, holderVariable+"=1", "TMPDIR="+temp)
-	out, err := c.StdoutPipe()
-	expect.OK(t, err)
-	expect.OK(t, c.Start())
-	var url string
-	lines := bufio.NewScanner(out)
-	for url == "" && lines.Scan() {
-		_, url, _ = strings.Cut(lines.Text(), "emulator at ")
-	}
-	if err := healthy(t.Context(), url); err != nil {
-		t.Fatalf("the other process has no emulator at %q: %v", url, err)
-	}
-	expect.OK(t, c.Process.Signal(syscall.SIGKILL))
-	_ = c.Wait() // it was killed
-	for range 100 {
-		left, err := os.ReadDir(temp)
-		expect.OK(t, err)
-		if healthy(t.Context(), url) != nil && len(left) == 0 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Error("the emulator has outlived the process that started it")
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_ENDPOINT_URL=") })
+	testserver.EndsWithItsTest(t, append(env, "TMPDIR="+temp), healthy, func(url string) bool {
+		return healthy(url) != nil && len(expect.Get(os.ReadDir(temp))(t)) == 0
+	})
 }
 
 func TestNamesDiffer(t *testing.T) {

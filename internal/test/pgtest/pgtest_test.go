@@ -3,16 +3,13 @@
 package pgtest_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // connect connects as the broker does.
@@ -113,39 +111,13 @@ func TestOwnServer(t *testing.T) {
 	up(true, "started again after a kill")
 }
 
-// The test starts itself again as a process that only has a server.
-const holderVariable = "PGTEST_TEST_HOLDER"
-
 func TestHolder(t *testing.T) {
-	if os.Getenv(holderVariable) == "" {
-		return // it plays its role only for another test
-	}
-	fmt.Println("server in", pgtest.Start(t, "17").Data())
-	time.Sleep(time.Minute) // until it is killed
+	testserver.Hold(func() string { return pgtest.Start(t, "17").Data() })
 }
 
 // However a test process ends, its servers end with it, and leave nothing.
 func TestServersEndWithTheirTest(t *testing.T) {
 	t.Parallel()
-	c := exec.CommandContext(t.Context(), expect.Get(os.Executable())(t), "-test.run=^TestHolder$", "-test.v", "-test.timeout=1m")
-	c.Env = append(os.Environ(), holderVariable+"=1")
-	out := expect.Get(c.StdoutPipe())(t)
-	expect.OK(t, c.Start())
-	var data string
-	lines := bufio.NewScanner(out)
-	for data == "" && lines.Scan() {
-		_, data, _ = strings.Cut(lines.Text(), "server in ")
-	}
-	if _, err := os.Stat(data + "/postmaster.pid"); err != nil {
-		t.Fatalf("the other process has no server: %v", err)
-	}
-	expect.OK(t, c.Process.Signal(syscall.SIGKILL))
-	_ = c.Wait() // it was killed
-	for range 100 {
-		if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Errorf("the server in %s has outlived the process that started it", data)
+	testserver.EndsWithItsTest(t, os.Environ(), func(data string) error { return expect.Err(os.Stat(data + "/postmaster.pid")) },
+		func(data string) bool { return errors.Is(expect.Err(os.Stat(data)), os.ErrNotExist) })
 }

@@ -1,9 +1,7 @@
 package released_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -19,7 +17,6 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
-	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
@@ -36,39 +33,22 @@ const (
 	async   = "?accepts_incomplete=true"
 )
 
-// A broker stands on a table, and is its own engine: it drives an operation to its end at once, unless it is idle.
+// A broker stands on a table, and drives operations to their end at once, unless its engine is idle.
 type broker struct {
 	*testing.T
-	kit   *testkit.Kit
+	testkit.Driver
 	clock time.Time
-	idle  bool
 }
 
 func newBroker(t *testing.T, table string, compiled []byte, now time.Time) *broker {
 	t.Helper()
 	b := &broker{T: t, clock: now}
+	b.Clock = &b.clock
 	read := func() time.Time { return b.clock }
-	b.kit = testkit.New(testkit.Options{Store: dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table),
-		Now: read, Engine: b, Catalog: expect.Get(catalog.Open(compiled))(t),
+	b.Kit = testkit.New(testkit.Options{Store: dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table),
+		Now: read, Engine: &b.Driver, Catalog: expect.Get(catalog.Open(compiled))(t),
 		Providers: map[string]provider.Provider{"demo": demo.New(time.Second, read)}})
 	return b
-}
-
-func (b *broker) Start(ctx context.Context, ref workflow.Ref) error { return b.Finish(ctx, ref) }
-
-func (b *broker) Finish(ctx context.Context, ref workflow.Ref) error {
-	if b.idle {
-		return nil
-	}
-	w := b.kit.Worker()
-	for range 100 {
-		outcome, err := w.Step(ctx, ref)
-		if err != nil || outcome.Settled {
-			return err
-		}
-		b.clock = b.clock.Add(max(outcome.Wait, time.Millisecond))
-	}
-	return errors.New("it never ends")
 }
 
 // call sends a request and requires a status.
@@ -79,7 +59,7 @@ func (b *broker) call(method, path, body string, status int) (out map[string]any
 	r.SetBasicAuth("u", testkit.Password)
 	r.Header.Set("X-Broker-API-Version", "2.17")
 	w := httptest.NewRecorder()
-	b.kit.Handler(b.kit.Broker(), testkit.Platforms{"u": platforms.Identity{ID: "default"}}).ServeHTTP(w, r)
+	b.Kit.Handler(b.Kit.Broker(), testkit.Platforms{"u": platforms.Identity{ID: "default"}}).ServeHTTP(w, r)
 	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != status {
 		b.Fatalf("%s %s: %d %s %v, want %d", method, path, w.Code, w.Body, err, status)
 	}
@@ -110,7 +90,7 @@ func release(t *testing.T, to string) {
 	b.call("PUT", "deleting"+async, order(""), 202)
 	b.call("PUT", "deleted"+async, order(""), 202)
 	b.call("DELETE", "deleted"+async+"&"+hints, "", 202)
-	b.idle = true
+	b.Idle = true
 	b.call("DELETE", "deleting"+async+"&"+hints, "", 202)
 	b.call("PUT", "creating"+async, order(""), 202)
 	var items []item
@@ -194,7 +174,7 @@ func TestReleasedTables(t *testing.T) {
 func goOn(t *testing.T, folder string) {
 	compiled := expect.Get(os.ReadFile(filepath.Join(folder, "catalog.dat")))(t)
 	b := newBroker(t, restored(t, folder), compiled, testkit.Epoch.Add(time.Hour))
-	if report, err := b.kit.Reaper().Sweep(t.Context()); err != nil || report.Redriven != 2 {
+	if report, err := b.Kit.Reaper().Sweep(t.Context()); err != nil || report.Redriven != 2 {
 		t.Errorf("the reaper restarted %+v: %v", report, err)
 	}
 	var given any

@@ -1,7 +1,6 @@
 package testkit_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -42,9 +40,11 @@ func (c *cloud) joins(identity string, careless bool) *party {
 	if made.Broker = identity; careless {
 		made.Broker = ""
 	}
+	engine := &testkit.Driver{Clock: &c.clock}
 	p.kit = testkit.New(testkit.Options{
-		Store: memory.New(), Now: c.now, Identity: identity, Engine: p, Providers: map[string]provider.Provider{"demo": made},
+		Store: memory.New(), Now: c.now, Identity: identity, Engine: engine, Providers: map[string]provider.Provider{"demo": made},
 	})
+	engine.Kit = p.kit
 	o := p.kit.ReaperOptions()
 	o.Inventory = &reaper.InventoryOptions{Records: p.kit.Ledger(), Whose: p.whose, Every: time.Hour,
 		Listers: map[string]reaper.Lister{"demo": testkit.Lister{Inventory: made}}}
@@ -53,20 +53,6 @@ func (c *cloud) joins(identity string, careless bool) *party {
 }
 
 func (c *cloud) now() time.Time { return c.clock }
-
-func (p *party) Start(ctx context.Context, ref workflow.Ref) error { return p.Finish(ctx, ref) }
-
-func (p *party) Finish(ctx context.Context, ref workflow.Ref) error {
-	w := p.kit.Worker()
-	for range 100 {
-		outcome, err := w.Step(ctx, ref)
-		if err != nil || outcome.Settled {
-			return err
-		}
-		p.clock = p.clock.Add(max(outcome.Wait, time.Millisecond))
-	}
-	return errors.New("it never ends")
-}
 
 func (p *party) caller() broker.Caller {
 	p.clock = p.clock.Add(time.Second)

@@ -2,6 +2,8 @@ package testkit
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
@@ -14,3 +16,31 @@ func (Idle) Start(context.Context, workflow.Ref) error { return nil }
 
 // Finish implements workflow.Engine.
 func (Idle) Finish(context.Context, workflow.Ref) error { return nil }
+
+// A Driver is an engine that drives each operation to its end at once: what a step waits for, it moves the clock on.
+type Driver struct {
+	Kit   *Kit // whose worker takes the steps
+	Clock *time.Time
+	Idle  bool // what is started takes no step
+}
+
+// Start implements workflow.Engine.
+func (d *Driver) Start(ctx context.Context, ref workflow.Ref) error {
+	if d.Idle {
+		return nil
+	}
+	return d.Finish(ctx, ref)
+}
+
+// Finish implements workflow.Engine.
+func (d *Driver) Finish(ctx context.Context, ref workflow.Ref) error {
+	w := d.Kit.Worker()
+	for range 100 {
+		outcome, err := w.Step(ctx, ref)
+		if err != nil || outcome.Settled {
+			return err
+		}
+		*d.Clock = d.Clock.Add(max(outcome.Wait, time.Millisecond))
+	}
+	return errors.New("it never ends")
+}
