@@ -2,14 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,29 +17,14 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 )
-
-// ok ends the test at an error, and got passes on the value of a call.
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func got[V any](v V, err error) func(t *testing.T) V {
-	return func(t *testing.T) V {
-		t.Helper()
-		ok(t, err)
-		return v
-	}
-}
 
 // newStore is an empty data folder.
 func newStore(t *testing.T) *bolt.Store {
 	t.Helper()
-	s := got(bolt.Open(filepath.Join(t.TempDir(), "records"), bolt.Options{}))(t)
+	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records"), bolt.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -50,9 +32,9 @@ func newStore(t *testing.T) *bolt.Store {
 // handlers are all that is measured.
 func handlers(t *testing.T) map[string]http.Handler {
 	t.Helper()
-	memory := got(ours.New(memory.New(), wire.Log(io.Discard)))(t)
-	durable := got(ours.New(newStore(t), wire.Log(io.Discard)))(t)
-	peer := got(theirs.New(got(answer(memory, wire.Catalog()))(t), wire.Log(io.Discard)))(t)
+	memory := expect.Get(ours.New(memory.New(), wire.Log(io.Discard)))(t)
+	durable := expect.Get(ours.New(newStore(t), wire.Log(io.Discard)))(t)
+	peer := expect.Get(theirs.New(expect.Get(answer(memory, wire.Catalog()))(t), wire.Log(io.Discard)))(t)
 	return map[string]http.Handler{"Memory": memory, "Durable": durable, "Peer": peer}
 }
 
@@ -61,7 +43,7 @@ func TestEveryScenarioIsAnswered(t *testing.T) {
 	for _, sc := range scenarios {
 		for name, h := range handlers(t) {
 			t.Run(sc.name+"/"+name, func(t *testing.T) {
-				l := got(sc.load(func(s wire.Shot) ([]byte, error) { return answer(h, s) }))(t)
+				l := expect.Get(sc.load(func(s wire.Shot) ([]byte, error) { return answer(h, s) }))(t)
 				r, err := inside(h, 2, time.Millisecond, l)
 				if err != nil || r.nanoseconds <= 0 || r.allocations <= 0 || r.bytes <= 0 {
 					t.Errorf("inside: %+v: %v", r, err)
@@ -90,7 +72,7 @@ func overLoopback(t *testing.T, sc scenario, name string, measured time.Duration
 	s := httptest.NewServer(handlers(t)[name])
 	defer s.Close()
 	address := s.Listener.Addr().String()
-	l := got(sc.load(func(s wire.Shot) ([]byte, error) { return ask(address, s) }))(t)
+	l := expect.Get(sc.load(func(s wire.Shot) ([]byte, error) { return ask(address, s) }))(t)
 	return drive(address, 2, time.Millisecond, measured, l)
 }
 
@@ -119,16 +101,14 @@ func TestErrorsAreNotMeasured(t *testing.T) {
 // Both catalogs are the same, but for what the other broker must write as null, and for what is newer than it.
 func TestCatalogsAreTheSame(t *testing.T) {
 	read := func(h http.Handler) (v any, size int) {
-		body := got(answer(h, wire.Catalog()))(t)
-		ok(t, json.Unmarshal(body, &v))
+		body := expect.Get(answer(h, wire.Catalog()))(t)
+		expect.OK(t, json.Unmarshal(body, &v))
 		return pruned(v), len(body)
 	}
 	all := handlers(t)
 	mine, mySize := read(all["Memory"])
 	other, otherSize := read(all["Peer"])
-	if at := difference("", mine, other); at != "" {
-		t.Errorf("catalogs differ at %s", at)
-	}
+	expect.Same(t, "the catalogs", mine, other)
 	if mySize < otherSize*9/10 || otherSize < mySize*9/10 {
 		t.Errorf("catalogs of %d and %d bytes are not alike", mySize, otherSize)
 	}
@@ -153,52 +133,14 @@ func pruned(v any) any {
 	return v
 }
 
-// difference is the path of what is not the same.
-func difference(at string, a, b any) string {
-	switch x := a.(type) {
-	case map[string]any:
-		y, _ := b.(map[string]any)
-		all := maps.Clone(x)
-		maps.Copy(all, y)
-		for name := range all {
-			_, mine := x[name]
-			if _, theirs := y[name]; !mine || !theirs {
-				return at + "." + name
-			}
-			if d := difference(at+"."+name, x[name], y[name]); d != "" {
-				return d
-			}
-		}
-	case []any:
-		y, _ := b.([]any)
-		if len(x) != len(y) {
-			return at
-		}
-		for i := range x {
-			if d := difference(fmt.Sprintf("%s[%d]", at, i), x[i], y[i]); d != "" {
-				return d
-			}
-		}
-	default:
-		if a != b {
-			return at
-		}
-	}
-	return ""
-}
-
 func TestMedianAndRatios(t *testing.T) {
 	s := &section{heading: "heading"}
 	for _, round := range [][2]float64{{1, 2}, {9, 3}, {4, 4}} {
 		s.add("what", "unit", round[0], round[1])
 	}
 	m := s.measures[0]
-	if got := m.ratios(); !slices.Equal(got, []float64{0.5, 1, 3}) {
-		t.Errorf("ratios %v", got)
-	}
-	if got := median(m.ours); got != 4 {
-		t.Errorf("median %v", got)
-	}
+	expect.Same(t, "ratios", []float64{0.5, 1, 3}, m.ratios())
+	expect.Same(t, "median", 4, median(m.ours))
 	var out strings.Builder
 	s.print(&out)
 	if want := "| what | unit |      4.00 |      3.00 |  1.00 | 0.50..3.00 |\n"; !strings.HasSuffix(out.String(), want) {
@@ -208,9 +150,7 @@ func TestMedianAndRatios(t *testing.T) {
 	for i := range hundred {
 		hundred[i] = i + 1
 	}
-	if p := quantile(hundred, 0.99); p != 99 {
-		t.Errorf("p99 of 1 to 100 is %d", p)
-	}
+	expect.Same(t, "p99 of 1 to 100", 99, quantile(hundred, 0.99))
 }
 
 // This process's own memory can be read.
@@ -226,14 +166,12 @@ func TestAFullServerIsMeasured(t *testing.T) {
 		t.Skip("it starts two PostgreSQL servers")
 	}
 	t.Setenv("LONGSHORE_POSTGRES_BIN", filepath.Join("..", ".tools", "postgres-17.11.0", "bin"))
-	dir := got(os.MkdirTemp("", "full-"))(t)
+	dir := expect.Get(os.MkdirTemp("", "full-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	ok(t, os.Chmod(dir, 0o711)) // as root, the server is another user's
+	expect.OK(t, os.Chmod(dir, 0o711)) // as root, the server is another user's
 	b := &bench{options: options{rounds: 1, manyDatabases: 2, manyBindings: 4}, dir: dir}
-	s := got(b.full())(t)
-	if len(s.measures) != len(sampledSteps)+2 {
-		t.Errorf("%d things are measured", len(s.measures))
-	}
+	s := expect.Get(b.full())(t)
+	expect.Same(t, "so many things are measured", len(sampledSteps)+2, len(s.measures))
 	for _, m := range s.measures {
 		if len(m.ours) != 1 || m.ours[0] <= 0 || len(m.theirs) != 1 || m.theirs[0] <= 0 {
 			t.Errorf("%s: %v and %v", m.what, m.ours, m.theirs)
@@ -246,8 +184,8 @@ func TestInstancesAreMultiplied(t *testing.T) {
 	s := newStore(t)
 	records := ledger.New(s, func() string { return "id" })
 	made := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: original}, State: lifecycle.Ready, Created: time.Now()}
-	ok(t, records.Commit(t.Context(), ledger.Put(made)))
-	ok(t, multiply(s, 150))
+	expect.OK(t, records.Commit(t.Context(), ledger.Put(made)))
+	expect.OK(t, multiply(s, 150))
 	keys, _, err := records.Instances(t.Context(), "", "", 1000)
 	if err != nil || len(keys) != 100 { // a page
 		t.Errorf("the directory begins with %d instances: %v", len(keys), err)

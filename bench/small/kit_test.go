@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/bench/small"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
@@ -26,12 +27,9 @@ var departures = []string{
 func TestTheKitOnBrokerapi(t *testing.T) {
 	server := httptest.NewServer(small.New(username, password, 400*time.Millisecond, slog.New(slog.DiscardHandler)))
 	defer server.Close()
-	report, err := conformance.Run(context.Background(),
+	report := expect.Get(conformance.Run(context.Background(),
 		conformance.Target{URL: server.URL, Username: username, Password: password},
-		conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 20 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+		conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 20 * time.Second}))(t)
 	found := map[string]bool{}
 	for _, r := range report.Results {
 		rule := conformance.Case{ID: r.ID}.Rule()
