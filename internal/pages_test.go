@@ -25,9 +25,7 @@ func pagesOf(t *testing.T) (pages map[string]string) {
 			pages[name] = read(t, "../"+name)
 		}
 	}
-	if len(pages) < 20 {
-		t.Fatalf("only %d pages were found", len(pages))
-	}
+	expect.Least(t, "pages", 20, len(pages))
 	return pages
 }
 
@@ -151,9 +149,7 @@ func TestLinksResolve(t *testing.T) {
 			}
 		}
 	}
-	if followed < 300 {
-		t.Errorf("only %d links were found", followed)
-	}
+	expect.Least(t, "links that were found", 300, followed)
 }
 
 // targets are the targets of make that a page names.
@@ -179,9 +175,7 @@ func TestPagesNameTargetsOfMake(t *testing.T) {
 			}
 		}
 	}
-	if found < 30 {
-		t.Errorf("only %d targets are named", found)
-	}
+	expect.Least(t, "targets that are named", 30, found)
 }
 
 // The program writes each message that the page of one machine has an operator alarm on.
@@ -205,9 +199,7 @@ func TestMessagesOfThePageAreWritten(t *testing.T) {
 			}
 		}
 	}
-	if found < 8 {
-		t.Errorf("only %d messages are named", found)
-	}
+	expect.Least(t, "messages that are named", 8, found)
 }
 
 // The tests above see what is wrong.
@@ -232,9 +224,7 @@ var hides = regexp.MustCompile(`(?m)^[ \t]*// (What|Whoever|Whatever|Those|Nobod
 // A comment begins with its subject: a reader who has to guess it reads the code instead.
 func TestCommentsBeginWithTheirSubject(t *testing.T) {
 	names := files(t, "..", ".go")
-	if len(names) < 100 {
-		t.Fatalf("there are %d files of Go", len(names))
-	}
+	expect.Least(t, "files of Go", 100, len(names))
 	for _, name := range names {
 		lines := strings.Split(read(t, "../"+name), "\n")
 		for i, line := range lines {
@@ -269,9 +259,7 @@ func TestArchitecturePageIsTrue(t *testing.T) {
 			}
 		}
 	}
-	if declarations < 10 {
-		t.Errorf("only %d declarations are named", declarations)
-	}
+	expect.Least(t, "declarations that are named", 10, declarations)
 	for _, floor := range floors {
 		for _, name := range folders(t, floor) {
 			if name != "testdata" && !strings.Contains(page, "`"+name+"`") &&

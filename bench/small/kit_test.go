@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +48,5 @@ func TestTheKitOnBrokerapi(t *testing.T) {
 			t.Errorf("%s was not found", rule)
 		}
 	}
-	for _, left := range report.Left {
-		t.Errorf("left behind: %s", left)
-	}
+	expect.Same(t, "left behind", "", strings.Join(report.Left, "\n"))
 }

@@ -80,14 +80,21 @@ func (s *script) sleep(_ context.Context, d time.Duration) error {
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (s *script) client() *cloudcontroller.Client {
+// client is one as the changes make it.
+func (s *script) client(changes ...func(*cloudcontroller.Client)) *cloudcontroller.Client {
 	n := 0
-	return &cloudcontroller.Client{
+	c := &cloudcontroller.Client{
 		URL: "http://b", Credential: cloudcontroller.Credential{Username: "u", Password: "the-password"}, HTTP: s,
 		Sleep: s.sleep, UserID: "me", Now: func() time.Time { return start.Add(s.clock) },
 		NewID: func() string { n++; return fmt.Sprint("request-", n) },
 	}
+	for _, change := range changes {
+		change(c)
+	}
+	return c
 }
+
+func same(*cloudcontroller.Client) {}
 
 // requests are the methods and paths that were asked.
 func (s *script) requests() (out []string) {
@@ -103,12 +110,9 @@ func provision(c *cloudcontroller.Client) error {
 }
 
 // ready is a client with an instance.
-func (s *script) ready(t *testing.T, change func(*cloudcontroller.Client)) *cloudcontroller.Client {
+func (s *script) ready(t *testing.T, changes ...func(*cloudcontroller.Client)) *cloudcontroller.Client {
 	t.Helper()
-	c := s.client()
-	if change != nil {
-		change(c)
-	}
+	c := s.client(changes...)
 	rest := s.answers
 	s.answers = []string{"201 {}"}
 	expect.OK(t, provision(c))
@@ -178,7 +182,7 @@ func TestOrphanTable(t *testing.T) {
 				s := answering(tc.answer, "200 {}")
 				c := s.client()
 				if kind != "provision" {
-					c = s.ready(t, nil)
+					c = s.ready(t)
 				}
 				c.APIVersion = tc.minor
 				err, got := asks[kind](c), no
@@ -256,7 +260,7 @@ func TestPolls(t *testing.T) {
 				t.Errorf("provision: %v %v", err, s.requests())
 			}
 			s = answering("202 {}", answer, done)
-			c := s.ready(t, nil)
+			c := s.ready(t)
 			if err := c.Deprovision(t.Context(), "i"); (err == nil) != want.removed || s.polls() != want.deletion ||
 				(len(c.Instances()) == 0) != want.removed {
 				t.Errorf("deprovision: %v %v", err, s.requests())
@@ -276,11 +280,11 @@ func TestPollIntervals(t *testing.T) {
 		change  func(*cloudcontroller.Client)
 		want    []int // seconds of each poll
 	}{
-		"Default": {"each minute, the first at once", []string{"202 {}", going, going, done}, nil, []int{0, 60, 120}},
-		"Clamped": {"not more often than the platform wants", later("5"), nil, []int{0, 60}},
-		"Asked":   {"as the broker says", later("300"), nil, []int{0, 300}},
-		"Day":     {"not less often than each day", later("999999999"), nil, []int{0, 86400}},
-		"Date":    {"a date is as nothing", later("Tue,01Jan2030"), nil, []int{0, 60}},
+		"Default": {"each minute, the first at once", []string{"202 {}", going, going, done}, same, []int{0, 60, 120}},
+		"Clamped": {"not more often than the platform wants", later("5"), same, []int{0, 60}},
+		"Asked":   {"as the broker says", later("300"), same, []int{0, 300}},
+		"Day":     {"not less often than each day", later("999999999"), same, []int{0, 86400}},
+		"Date":    {"a date is as nothing", later("Tue,01Jan2030"), same, []int{0, 60}},
 		"AfterAPause": {"the first after what the 202 says", []string{"202 Retry-After=90 {}", done},
 			func(c *cloudcontroller.Client) { c.PollAfterPause = true }, []int{90}},
 		"Backoff": {"less and less often", []string{"202 {}", going, going, going, done},
@@ -288,11 +292,7 @@ func TestPollIntervals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := answering(tc.answers...)
-			c := s.client()
-			if tc.change != nil {
-				tc.change(c)
-			}
-			expect.OK(t, provision(c))
+			expect.OK(t, provision(s.client(tc.change)))
 			var got []int
 			for _, at := range s.at[1:] {
 				got = append(got, int(at/time.Second))
@@ -301,7 +301,7 @@ func TestPollIntervals(t *testing.T) {
 		})
 	}
 	s := answering(`202 {"operation":"a b&c"}`, going, done)
-	expect.OK(t, asks["update"](s.ready(t, nil)))
+	expect.OK(t, asks["update"](s.ready(t)))
 	expect.Same(t, "an update is polled with", "operation=a+b%26c&plan_id=p&service_id=s", s.asked[2].URL.RawQuery)
 }
 
@@ -315,17 +315,14 @@ func TestPollLimits(t *testing.T) {
 		known  bool
 		polls  int
 	}{
-		"Week":     {"10080 minutes", nil, false, 10081},
-		"Plan":     {"the plan knows that it is quicker", nil, true, 11},
+		"Week":     {"10080 minutes", same, false, 10081},
+		"Plan":     {"the plan knows that it is quicker", same, true, 11},
 		"Platform": {"the platform's own limit", func(c *cloudcontroller.Client) { c.PollLimit = 5 * time.Minute }, true, 6},
 		"Attempts": {"25 times, as once", func(c *cloudcontroller.Client) { c.PollAttempts = 25 }, false, 25},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := answering("202 {}", going)
-			c := s.client()
-			if tc.change != nil {
-				tc.change(c)
-			}
+			c := s.client(tc.change)
 			if tc.known {
 				s.answers = append([]string{catalog}, s.answers...)
 				expect.Get(c.Catalog(t.Context()))(t)

@@ -2,6 +2,7 @@ package cloudcontroller_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"net/http"
@@ -105,16 +106,18 @@ func play(t *testing.T, h history) (o outcome) {
 				n.faults[h.at+1] = faults[h.second]
 			}
 		}
-		c := w.client(n, func(c *cloudcontroller.Client) {
-			c.APIVersion, c.Synchronous, c.KeepOrphans = u.minor, u.synchronous, h.keep
-			c.Observe = func(e cloudcontroller.Exchange) {
+		c := &cloudcontroller.Client{
+			URL: "http://broker.example.com", Credential: cloudcontroller.Credential{Username: username, Password: password},
+			HTTP: cloudcontroller.HTTP(n), Now: now, Sleep: sleep, NewID: rand.Text,
+			APIVersion: u.minor, Synchronous: u.synchronous, KeepOrphans: h.keep,
+			Observe: func(e cloudcontroller.Exchange) {
 				if strings.Contains(e.Decided, "may have left an orphan") {
 					o.mitigated++
 				}
 				o.transcript = append(o.transcript, fmt.Sprintf("%v %s %s %d %s: %s", e.Began.Format("02 15:04:05"), e.Method,
 					e.Path, e.Status, e.Said, e.Decided))
-			}
-		})
+			},
+		}
 		expect.Get(c.Catalog(t.Context()))(t)
 		o.wrong = append(o.wrong, u.live(w, c)...)
 		n.rest()

@@ -128,7 +128,7 @@ func TestGrants(t *testing.T) {
 func TestBindingsAreFetched(t *testing.T) {
 	for answer, fine := range map[string]bool{`200 {"credentials":{}}`: true, "404 {}": false, "200 x": false, "-": false} {
 		s := answering("202 {}", done, answer, "200 {}")
-		c := s.ready(t, nil)
+		c := s.ready(t)
 		err := asks["bind"](c)
 		want := []string{"PUT i/service_bindings/b", "GET i/service_bindings/b/last_operation", "GET i/service_bindings/b"}
 		if !fine {
@@ -143,7 +143,7 @@ func TestBindingsAreFetched(t *testing.T) {
 func TestPlanAfterUpdate(t *testing.T) {
 	for answer, want := range map[string]string{done: "other", fails: "p"} {
 		s := answering("202 {}", answer)
-		c := s.ready(t, nil)
+		c := s.ready(t)
 		if _ = asks["update"](c); c.Instances()[0].PlanID != want || c.Instances()[0].State != cloudcontroller.Ready {
 			t.Errorf("%s: %+v", answer, c.Instances())
 		}
@@ -160,8 +160,7 @@ func TestKeeping(t *testing.T) {
 		"Orphans": {func(c *cloudcontroller.Client) { c.KeepOrphans = true }, cloudcontroller.Orphaned},
 	} {
 		s := answering("202 {}", fails)
-		c := s.client()
-		tc.change(c)
+		c := s.client(tc.change)
 		if err := provision(c); err == nil || len(s.asked) != 2 || c.Instances()[0].State != tc.state {
 			t.Errorf("%s: %v %v %+v", name, err, s.requests(), c.Instances())
 		}
@@ -170,13 +169,9 @@ func TestKeeping(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// An operation that has not ended within its time is deleted even by a platform that leaves to users what failed: it may go on.
-func TestKeepingWhatHasNotEnded(t *testing.T) {
+	// An operation that has not ended within its time is deleted all the same: it may go on.
 	s := answering("202 {}", going, "200 {}")
-	c := s.client()
-	c.KeepFailed, c.PollAttempts = true, 1
+	c := s.client(func(c *cloudcontroller.Client) { c.KeepFailed, c.PollAttempts = true, 1 })
 	if err := provision(c); err == nil || len(s.asked) != 3 || len(c.Instances()) != 0 {
 		t.Errorf("%v %v %+v", err, s.requests(), c.Instances())
 	}
@@ -218,7 +213,7 @@ func TestDeletionOvertakesAPoll(t *testing.T) {
 // A platform that is ended waits for the answer that is under way, and what it was about to delete can be deleted later.
 func TestInterruption(t *testing.T) {
 	s := answering("202 {}", going, "200 {}")
-	c := s.ready(t, nil)
+	c := s.ready(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	c.HTTP = doer(func(r *http.Request) (*http.Response, error) {
 		interrupt()

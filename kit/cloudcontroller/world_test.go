@@ -24,7 +24,6 @@ import (
 	"github.com/longshore/longshore/internal/work/inprocess"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
-	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
 // A world is the whole broker in a bubble of time: its clock stands still while anything is done, and jumps when all wait.
@@ -61,7 +60,8 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 	w := &world{T: t, things: things}
 	kit := testkit.New(testkit.Options{
 		Store: records, Now: now, NewID: operationID, SynchronousWait: synchronousWait, CallTimeout: hardTimeout / 2,
-		HardTimeout: hardTimeout, Providers: map[string]provider.Provider{"demo": slow.over(cloudtest.Demo(things, 3*time.Second))},
+		HardTimeout: hardTimeout,
+		Providers:   map[string]provider.Provider{"demo": slow.over(cloudtest.Demo(things, 3*time.Second))},
 	})
 	o := kit.WorkerOptions()
 	if f.steps != nil {
@@ -146,17 +146,6 @@ func (w *world) answered(method, path string) int {
 	out := httptest.NewRecorder()
 	w.ServeHTTP(out, r)
 	return out.Code
-}
-
-func (w *world) client(n *network, change func(*cloudcontroller.Client)) *cloudcontroller.Client {
-	c := &cloudcontroller.Client{
-		URL: "http://broker.example.com", Credential: cloudcontroller.Credential{Username: username, Password: password},
-		HTTP: cloudcontroller.HTTP(n), Now: now, Sleep: sleep, NewID: rand.Text,
-	}
-	if change != nil {
-		change(c)
-	}
-	return c
 }
 
 // errNetwork is a connection that ended without an answer.

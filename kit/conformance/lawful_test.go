@@ -94,9 +94,7 @@ func TestWhatIsPermittedIsNoFailure(t *testing.T) {
 					saysWrong(t, r)
 				}
 			}
-			for _, left := range report.Left {
-				t.Errorf("left behind: %s", left)
-			}
+			expect.Same(t, "left behind", "", strings.Join(report.Left, "\n"))
 			if only(t) == nil {
 				weaker(t, outcomes(report), minor)
 			}

@@ -45,6 +45,14 @@ func Same[T any](t testing.TB, what string, want, got T, options ...cmp.Option) 
 	}
 }
 
+// Least reports a count that is below the least which proves anything, and the test goes on. The text what names what is counted.
+func Least(t testing.TB, what string, least, got int) {
+	t.Helper()
+	if got < least {
+		t.Errorf("%s: there are %d, want %d at least: the test proves nothing", what, got, least)
+	}
+}
+
 // Says reports each part that a text lacks, and the test goes on.
 func Says(t testing.TB, what, text string, parts ...string) {
 	t.Helper()

@@ -29,7 +29,8 @@ func TestMutantsAreFound(t *testing.T) {
 		taste  taste // that it is soonest noticed with
 		mutant mutant
 	}{
-		"CommitsWithoutCondition": {"a ledger that writes over what others wrote", everything, mutant{store: storetest.Overwriting}},
+		"CommitsWithoutCondition": {"a ledger that writes over what others wrote", everything,
+			mutant{store: storetest.Overwriting}},
 		"WorkersWithoutCondition": {"CONC-09: a late worker writes over what has overtaken it", everything,
 			mutant{steps: storetest.Overwriting}},
 		"ChecksLeftOut": {"a bind that does not look whether its instance is still there", endings, mutant{store: unchecking}},

@@ -41,9 +41,8 @@ func (c *cloud) joins(identity string, careless bool) *party {
 		made.Broker = ""
 	}
 	engine := &testkit.Driver{Clock: &c.clock}
-	p.kit = testkit.New(testkit.Options{
-		Store: memory.New(), Now: c.now, Identity: identity, Engine: engine, Providers: map[string]provider.Provider{"demo": made},
-	})
+	p.kit = testkit.New(testkit.Options{Store: memory.New(), Now: c.now, Identity: identity, Engine: engine,
+		Providers: map[string]provider.Provider{"demo": made}})
 	engine.Kit = p.kit
 	o := p.kit.ReaperOptions()
 	o.Inventory = &reaper.InventoryOptions{Records: p.kit.Ledger(), Whose: p.whose, Every: time.Hour,
