@@ -168,12 +168,15 @@ func (c *cloud) executionARN(t *testing.T, operation string) string {
 	return strings.Replace(c.machine, ":stateMachine:", ":execution:", 1) + ":" + lifeOf(t, operation) + "-1"
 }
 
-// eventually waits until something is so.
+// eventually waits until something is so. It looks again after a quarter of the time that it has waited, and each two seconds
+// at least: a look takes the emulator as much work as the step that is waited for, and the other tests wait for that.
 func eventually(t *testing.T, what string, limit time.Duration, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); !is(); time.Sleep(pollEvery) {
+	pause, deadline := 50*time.Millisecond, time.Now().Add(limit)
+	for ; !is(); pause = min(pause*5/4, 2*time.Second) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %v still not: %s", limit, what)
 		}
+		time.Sleep(pause)
 	}
 }

@@ -29,7 +29,6 @@ const (
 
 	// settleLimit is generous: an execution that fails at its start waits for the reaper's next minute.
 	settleLimit = 10 * time.Minute
-	pollEvery   = 250 * time.Millisecond
 	callLimit   = 35 * time.Second // the gateway's own is 29 s
 )
 
@@ -116,16 +115,14 @@ func bind(service, plan string) string {
 }
 
 // settled polls the operation as a platform does; a deletion ends as gone.
-func (p platform) settled(t *testing.T, path, operation string) string {
+func (p platform) settled(t *testing.T, path, operation string) (state string) {
 	t.Helper()
-	for deadline := time.Now().Add(settleLimit); time.Now().Before(deadline); time.Sleep(pollEvery) {
+	eventually(t, fmt.Sprintf("operation %q of %s has settled", operation, path), settleLimit, func() bool {
 		a := p.call(t, "GET", path+"/last_operation?"+url.Values{"operation": {operation}}.Encode(), "", 200, 410)
-		if state := a.text("state"); a.status == http.StatusGone || state != "in progress" {
-			return state
-		}
-	}
-	t.Fatalf("operation %q of %s has not settled within %v", operation, path, settleLimit)
-	return ""
+		state = a.text("state")
+		return a.status == http.StatusGone || state != "in progress"
+	})
+	return state
 }
 
 // ends makes a request that is answered later, and waits for its end.
