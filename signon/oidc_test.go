@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // dex is a login of OpenID Connect that lets everybody in as kilgore@kilgore.trout of the group authors.
@@ -33,10 +34,10 @@ func dex(t *testing.T) (at *httptest.Server, up *atomic.Bool) {
 	t.Cleanup(at.Close)
 	log := slog.New(slog.DiscardHandler)
 	keeps := memory.New(log)
-	ok(t, keeps.CreateConnector(t.Context(), storage.Connector{ID: "mock", Type: "mockCallback", Name: "mock"}))
-	ok(t, keeps.CreateClient(t.Context(), storage.Client{ID: "longshore", Secret: "secret-of-the-client",
+	expect.OK(t, keeps.CreateConnector(t.Context(), storage.Connector{ID: "mock", Type: "mockCallback", Name: "mock"}))
+	expect.OK(t, keeps.CreateClient(t.Context(), storage.Client{ID: "longshore", Secret: "secret-of-the-client",
 		RedirectURIs: []string{origin + pages.PathCallback}}))
-	handler = got(server.NewServer(t.Context(), server.Config{Issuer: at.URL, Storage: keeps, SkipApprovalScreen: true,
+	handler = expect.Get(server.NewServer(t.Context(), server.Config{Issuer: at.URL, Storage: keeps, SkipApprovalScreen: true,
 		Logger: log, SupportedResponseTypes: []string{"code"}}))(t)
 	return at, up
 }
@@ -47,8 +48,8 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	d.is(d.get(page("default", "mine")), http.StatusUnauthorized, "longshore dashboard mine")
 	set := func(rules ...platforms.Rule) {
 		t.Helper()
-		r := got(d.registry.WithOIDC(&platforms.OIDC{Issuer: login.URL, Client: "longshore", Secret: "secret-of-the-client",
-			Scopes: []string{"groups", "email"}, Rules: rules}))(t)
+		r := expect.Get(d.registry.WithOIDC(&platforms.OIDC{Issuer: login.URL, Client: "longshore",
+			Secret: "secret-of-the-client", Scopes: []string{"groups", "email"}, Rules: rules}))(t)
 		d.change(func() { d.registry = r })
 	}
 	remove := func() { d.change(func() { d.registry.OIDC = nil }) }

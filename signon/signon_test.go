@@ -31,6 +31,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/records/vault/datakey"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/pagestest"
 	"github.com/longshore/longshore/internal/test/testserver"
@@ -71,22 +72,6 @@ func (d *desk) change(f func()) {
 	d.pass(time.Minute)
 }
 
-// ok ends the test at an error, and got passes on the value of a call.
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func got[V any](v V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
-		ok(t, err)
-		return v
-	}
-}
-
 // pass moves the clock.
 func (d *desk) pass(by time.Duration) {
 	d.mu.Lock()
@@ -99,9 +84,9 @@ func open(t *testing.T, r platforms.Registry) *desk {
 	d := &desk{T: t, registry: r, now: time.Now().UTC()}
 	ids := 0
 	d.records = ledger.New(memory.New(), func() string { ids++; return fmt.Sprintf("%022d", ids) })
-	d.data = datakey.New(d.records, got(vault.NewLocal(bytes.Repeat([]byte("k"), 32)))(t))
+	d.data = datakey.New(d.records, expect.Get(vault.NewLocal(bytes.Repeat([]byte("k"), 32)))(t))
 	log := slog.New(slog.NewTextHandler(&d.log, nil))
-	d.known = got(platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) {
+	d.known = expect.Get(platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.registry, nil
@@ -136,8 +121,8 @@ func open(t *testing.T, r platforms.Registry) *desk {
 func (d *desk) put(k lifecycle.Key) {
 	d.Helper()
 	label := vault.Label{Key: k, Member: vault.Names}
-	sealed := got(d.data.Seal(d.Context(), label, []byte(`{"instance_name":"The orders"}`)))(d)
-	ok(d, d.records.Commit(d.Context(), ledger.Put(lifecycle.Record{Key: k, State: lifecycle.Ready, Incarnation: "first",
+	sealed := expect.Get(d.data.Seal(d.Context(), label, []byte(`{"instance_name":"The orders"}`)))(d)
+	expect.OK(d, d.records.Commit(d.Context(), ledger.Put(lifecycle.Record{Key: k, State: lifecycle.Ready, Incarnation: "first",
 		Created: d.Now(), Attributes: lifecycle.Attributes{ServiceID: "s-pg", PlanID: "p-small", Names: sealed,
 			OrganizationGUID: "org-of-" + k.Instance}})))
 }
@@ -167,16 +152,16 @@ type answer struct {
 // send sends a request.
 func (d *desk) send(method, address string, form url.Values, change ...func(*http.Request)) answer {
 	d.Helper()
-	r := got(http.NewRequestWithContext(d.Context(), method, address, strings.NewReader(form.Encode())))(d)
+	r := expect.Get(http.NewRequestWithContext(d.Context(), method, address, strings.NewReader(form.Encode())))(d)
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for _, f := range change {
 		f(r)
 	}
-	resp := got(d.browser.Do(r))(d)
+	resp := expect.Get(d.browser.Do(r))(d)
 	defer func() { _ = resp.Body.Close() }()
-	body := got(io.ReadAll(resp.Body))(d)
+	body := expect.Get(io.ReadAll(resp.Body))(d)
 	for _, c := range resp.Cookies() {
 		if strings.HasPrefix(c.Name, "__Host-longshore-") && c.MaxAge > 0 {
 			d.seen = append(d.seen, c.Value)
@@ -212,7 +197,7 @@ func (d *desk) follow(a answer, until string) answer {
 			return a
 		}
 		if to := a.Header.Get("Location"); to != "" {
-			a = d.get(got(a.at.Parse(to))(d).String())
+			a = d.get(expect.Get(a.at.Parse(to))(d).String())
 			continue
 		}
 		form := action.FindStringSubmatch(a.body)
@@ -237,7 +222,7 @@ func (d *desk) follow(a answer, until string) answer {
 		if strings.Contains(a.body, `name="user_oauth_approval"`) { // a button
 			values.Set("user_oauth_approval", "true")
 		}
-		a = d.send("POST", got(a.at.Parse(form[1]))(d).String(), values)
+		a = d.send("POST", expect.Get(a.at.Parse(form[1]))(d).String(), values)
 	}
 	d.Fatalf("the way leads in circles, to %s", a.at)
 	return a

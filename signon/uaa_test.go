@@ -31,6 +31,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // uaaFolder is what `make tools` installs.
@@ -237,8 +238,8 @@ func (c *cloud) client(made catalog.DashboardClient) {
 	var token struct {
 		Access string `json:"access_token"`
 	}
-	ok(c, c.post("/oauth/token", "cc-service-dashboards", "makes-clients", url.Values{"grant_type": {"client_credentials"}},
-		&token))
+	expect.OK(c, c.post("/oauth/token", "cc-service-dashboards", "makes-clients",
+		url.Values{"grant_type": {"client_credentials"}}, &token))
 	body, _ := json.Marshal(map[string]any{
 		"client_id": made.ID, "client_secret": made.Secret, "redirect_uri": []string{made.RedirectURI},
 		"scope":                  []string{"openid", "cloud_controller_service_permissions.read"},
@@ -246,7 +247,7 @@ func (c *cloud) client(made catalog.DashboardClient) {
 	make, _ := http.NewRequest("POST", c.uaa.URL+"/oauth/clients", bytes.NewReader(body))
 	make.Header.Set("Authorization", "Bearer "+token.Access)
 	make.Header.Set("Content-Type", "application/json")
-	answer := got(http.DefaultClient.Do(make))(c)
+	answer := expect.Get(http.DefaultClient.Do(make))(c)
 	defer func() { _ = answer.Body.Close() }()
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusCreated {
 		c.Fatalf("the UAA does not make a client: %d %s", answer.StatusCode, text)
@@ -269,7 +270,7 @@ func TestByCloudFoundry(t *testing.T) {
 	c := ready(t)
 	evil := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked", r.URL) }))
 	t.Cleanup(evil.Close)
-	on := got(registry().WithSignOn(platforms.Default, &platforms.SignOn{Hosts: []string{c.uaa.URL, c.controller.URL}}))(t)
+	on := expect.Get(registry().WithSignOn(platforms.Default, &platforms.SignOn{Hosts: []string{c.uaa.URL, c.controller.URL}}))(t)
 	d := open(t, on)
 
 	// A host that is not listed is never asked, whoever names it: the header, or a listed one.
