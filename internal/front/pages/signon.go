@@ -80,7 +80,7 @@ func (v *visit) signOn(of Scope, otherwise g.Node) {
 // loginOf returns the login of a scope in a registry: that of the instance's platform, or the operator's. The same
 // registry must judge who comes from the login, since an operator may change the logins meanwhile.
 func (v *visit) loginOf(in platforms.Registry, of Scope) (on *signon.Login, record lifecycle.Record, err error) {
-	platform := in.Having(of.Platform).SignOn
+	platform := in.Live(of.Platform).SignOn
 	if in.OIDC == nil && (of.Console || platform == nil) { // anybody may ask: no record is read for that
 		return nil, record, errNoLogin
 	}
@@ -165,7 +165,7 @@ func (v *visit) granted(a attempt) (_ Scope, who string, _ error) {
 	if err != nil {
 		return a.Scope, "", err
 	}
-	may, platform := false, registry.Having(a.Scope.Platform)
+	may, platform := false, registry.Live(a.Scope.Platform)
 	switch {
 	case a.Scope.Console:
 		may, a.Scope.Acts = registry.OIDC.Console(person.Claims)

@@ -166,9 +166,9 @@ func (s *SignOn) usable() *SignOn {
 	return s
 }
 
-// Having returns the platform with the id, if it has access, with a sign-on that is usable or nil; an
+// Live returns the platform with the id, if it has access, with a sign-on that is usable or nil; an
 // empty one for none.
-func (r Registry) Having(id string) Platform {
+func (r Registry) Live(id string) Platform {
 	p := r.having(func(p Platform) bool { return p.ID == id })
 	p.SignOn = p.SignOn.usable()
 	return p
