@@ -92,7 +92,7 @@ func open(t *testing.T, r platforms.Registry) *desk {
 		return d.registry, nil
 	}, d.Now, log))(t)
 	offerings := func() []catalog.Offering {
-		small, _, _ := pagestest.Plans{}.Plan("", "")
+		small, _, _ := pagestest.Plans{}.Plan("s-pg", "p-small")
 		other, own := small, small
 		other.ID, other.Name = "s-other", "other"
 		own.ID, own.Name, own.DashboardURL = "s-own", "own", "https://own.example.com"

@@ -76,10 +76,8 @@ func (v *visit) bills() (all []bill, whole bool) {
 		}
 		b := by[key]
 		b.instances++
-		var price prices
-		if _, p, known := v.planned(r); known {
-			price = pricesOf(p.Metadata)
-		}
+		_, p := v.planned(r)
+		price := pricesOf(p.Metadata)
 		if len(price) == 0 {
 			b.unpriced++
 		}

@@ -33,8 +33,7 @@ type view struct {
 	lifecycle.Record
 	now      time.Time
 	offering catalog.Offering
-	plan     catalog.Plan
-	known    bool // the plan is in the catalog
+	plan     catalog.Plan // empty if it is not in the catalog
 	names    lifecycle.Names
 	bindings []lifecycle.Record
 	more     bool // there are more bindings
@@ -86,7 +85,7 @@ func (v *visit) view(k lifecycle.Key) (*view, error) {
 	}
 	is.facts = is.facts.Of(is.Record)
 	is.samples = v.Samples[is.Provider]
-	is.offering, is.plan, is.known = v.planned(is.Record)
+	is.offering, is.plan = v.planned(is.Record)
 	// Entries of an earlier life of the id are left out: that life may have been in another space.
 	is.history = slices.DeleteFunc(is.history, func(e lifecycle.Entry) bool { return e.Incarnation != is.Incarnation })
 	is.names = v.namesOf(is.Record)
@@ -96,9 +95,10 @@ func (v *visit) view(k lifecycle.Key) (*view, error) {
 	return is, nil
 }
 
-// planned returns the offering and the plan of an instance; false if the plan has left the catalog.
-func (s *Server) planned(r lifecycle.Record) (catalog.Offering, catalog.Plan, bool) {
-	return s.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+// planned returns the offering and the plan of an instance; empty ones if the plan has left the catalog.
+func (s *Server) planned(r lifecycle.Record) (catalog.Offering, catalog.Plan) {
+	o, p, _ := s.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+	return o, p
 }
 
 // namesOf decrypts the names of an instance; it returns none if they cannot be read.
@@ -220,7 +220,7 @@ func (v *view) about() g.Node {
 }
 
 func (v *view) planFact() g.Node {
-	if !v.known {
+	if v.plan.ID == "" {
 		return text("No longer offered. The instance goes on working.")
 	}
 	return g.Group{h.Strong(g.Text(v.plan.Name)), g.If(v.plan.Description != "", g.Text(" – "+v.plan.Description))}
@@ -235,7 +235,7 @@ func behind(r lifecycle.Record, p catalog.Plan) bool {
 // upgrade renders a notice of a newer version of the plan.
 func (v *view) upgrade() g.Node {
 	next := v.plan.MaintenanceInfo
-	if !v.known || !behind(v.Record, v.plan) {
+	if !behind(v.Record, v.plan) {
 		return nil
 	}
 	said := "Version " + next.Version + " of the plan is available."

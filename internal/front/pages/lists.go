@@ -29,8 +29,8 @@ func (v *visit) named(r lifecycle.Record) g.Node {
 
 // planOf returns the names of a record's offering and plan.
 func (v *visit) planOf(r lifecycle.Record) string {
-	o, p, known := v.planned(r)
-	if !known {
+	o, p := v.planned(r)
+	if p.ID == "" {
 		return "a plan that is not offered any more"
 	}
 	return short(o.Name) + " / " + short(p.Name)
@@ -52,16 +52,13 @@ func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 		asked := q.Get(name)
 		return asked == "" || slices.ContainsFunc(values, func(has string) bool { return strings.EqualFold(asked, has) })
 	}
-	var service, plan string
-	if o, p, known := v.planned(r); known {
-		service, plan = o.Name, p.Name
-	}
+	o, p := v.planned(r)
 	for _, a := range ages {
 		if age := v.now.Sub(r.Created); a.value == q.Get("age") && (age < a.from || age > a.to) {
 			return false
 		}
 	}
-	if !is("offering", service) || !is("plan", plan) || !is("state", string(r.Seen())) {
+	if !is("offering", o.Name) || !is("plan", p.Name) || !is("state", string(r.Seen())) {
 		return false
 	}
 	if q.Get("organization")+q.Get("space") == "" {
@@ -170,11 +167,11 @@ func (v *visit) operations() g.Node {
 
 func (v *visit) upgrades() g.Node {
 	list := listed(v, v.existing, func(r lifecycle.Record) bool {
-		_, p, known := v.planned(r)
-		return known && behind(r, p)
+		_, p := v.planned(r)
+		return behind(r, p)
 	}, []string{"Instance", "State", "Plan", "Has", "Can have"},
 		"Every instance has the version of its plan.", func(r lifecycle.Record) []g.Node {
-			_, p, _ := v.planned(r)
+			_, p := v.planned(r)
 			has := first(short(r.Attributes.MaintenanceVersion), "none")
 			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(has), text(short(p.MaintenanceInfo.Version))}
 		})

@@ -35,7 +35,7 @@ var (
 		hurts: "It may be out of reach meanwhile, and it cannot go back to the version before. " +
 			"Your platform may go on offering the upgrade until it asks for it itself, which then changes nothing.",
 		possible: func(v *view) bool {
-			return v.known && v.State == lifecycle.Ready && behind(v.Record, v.plan)
+			return v.State == lifecycle.Ready && behind(v.Record, v.plan)
 		},
 		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
 			return to.Update(ctx, broker.UpdateRequest{Caller: by, InstanceID: v.Key.Instance,

@@ -41,7 +41,7 @@ const (
 	pathLeave    = Prefix + "/leave"
 )
 
-// Plans looks up a plan; it returns false for a plan that has left the catalog.
+// Plans looks up a plan; it returns false, and an empty plan of an empty offering, for one that has left the catalog.
 type Plans interface {
 	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 }

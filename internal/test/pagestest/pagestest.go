@@ -57,7 +57,10 @@ func (Plans) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, boo
 	}
 	o := catalog.Offering{ID: "s-pg", Name: "postgresql", Description: "A PostgreSQL database.",
 		Plans: []catalog.Plan{small, {ID: "p-large", Name: "large"}}}
-	return o, small, serviceID == o.ID && planID == small.ID
+	if serviceID != o.ID || planID != small.ID {
+		return catalog.Offering{}, catalog.Plan{}, false
+	}
+	return o, small, true
 }
 
 // LinksAlone is the sign-on of platforms that have no login: only links open sessions.
