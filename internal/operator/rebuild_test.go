@@ -86,7 +86,7 @@ func (s *site) Start(ctx context.Context, ref workflow.Ref) error {
 	if s.stalled {
 		return nil
 	}
-	return s.Finish(ctx, ref)
+	return s.Finish(context.WithoutCancel(ctx), ref) // as an engine does
 }
 
 func (s *site) Finish(ctx context.Context, ref workflow.Ref) error {

@@ -24,12 +24,12 @@ type Driver struct {
 	Idle  bool // what is started takes no step
 }
 
-// Start implements workflow.Engine.
+// Start implements workflow.Engine. It drives beside the request, as engines do, whose end is not the operation's.
 func (d *Driver) Start(ctx context.Context, ref workflow.Ref) error {
 	if d.Idle {
 		return nil
 	}
-	return d.Finish(ctx, ref)
+	return d.Finish(context.WithoutCancel(ctx), ref)
 }
 
 // Finish implements workflow.Engine.

@@ -146,15 +146,15 @@ func (w *Worker) within(ctx context.Context, name string,
 	if err != nil {
 		return provider.Status{}, err
 	}
-	limit := p.Timeout()
-	if deadline, ok := ctx.Deadline(); ok {
-		limit = min(limit, deadline.Sub(w.Now())-recordTimeout)
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
-	status, err := call(ctx, p)
-	if err != nil && ctx.Err() != nil && !errors.As(err, new(*provider.Failure)) {
-		err = errors.Join(err, ctx.Err()) // the call may still take effect, whatever error the provider returned
+	if deadline, ok := ctx.Deadline(); ok {
+		limited, cancel = context.WithDeadline(limited, deadline.Add(-recordTimeout))
+		defer cancel()
+	}
+	status, err := call(limited, p)
+	if err != nil && limited.Err() != nil && !errors.As(err, new(*provider.Failure)) {
+		err = errors.Join(err, limited.Err()) // the call may still take effect, whatever error the provider returned
 	}
 	return status, err
 }
