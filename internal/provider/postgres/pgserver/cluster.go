@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
@@ -146,24 +147,35 @@ func (c Cluster) Connect(ctx context.Context, database string) (*pgx.Conn, error
 	return pgx.ConnectConfig(ctx, cfg.ConnConfig)
 }
 
-// Ready waits until the server answers, or until ended is closed.
+// Ready waits until the server lets its superuser in, or until ended is closed. If the context ends before, the error
+// is what a server that recovers has said, even if the last attempt got no answer in time.
 func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
-	for {
+	for said := error(nil); ; {
 		conn, err := c.Connect(ctx, "")
 		if err == nil {
 			return conn.Close(ctx)
+		}
+		if recovers(err) || !recovers(said) {
+			said = err
 		}
 		select {
 		case <-ended:
 			return errEnded
 		case <-ctx.Done():
-			return err
+			return said
 		case <-time.After(lookEvery):
 		}
 	}
 }
 
 var errEnded = errors.New("it has ended")
+
+// recovers reports whether a server has said that it starts, which after a crash takes as long as there are changes to
+// make again, or that it stops. Whoever ends it has it begin anew.
+func recovers(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "57P03" // cannot_connect_now
+}
 
 // PID returns the server's process id from the server's own file; 0 if the file has none.
 func (c Cluster) PID() int {

@@ -11,15 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 const (
-	// startWait is long enough for a recovery after a crash.
+	// startWait is how long a server may take to start. Its recovery after a crash may take longer.
 	startWait  = 2 * time.Minute
 	startTries = 20
 	stopGrace  = 30 * time.Second
@@ -48,22 +46,27 @@ type Server struct {
 	stop    context.CancelFunc
 	watched chan struct{}
 
-	pid atomic.Int64
+	pid   atomic.Int64
+	ready bool // it has the broker's login, and its files of today
 }
 
 // Open starts the server of a folder, or takes over a server that still runs there because its broker was
-// killed. It first sets up an empty folder.
-func Open(ctx context.Context, o Options) (*Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, startWait)
-	defer cancel()
+// killed. It first sets up an empty folder. It does not wait for a long recovery: until that ends, the server
+// says that it starts.
+func Open(ctx context.Context, o Options) (*Server, error) { return open(ctx, o, startWait) }
+
+func open(ctx context.Context, o Options, wait time.Duration) (*Server, error) {
 	s := &Server{log: o.Log, watched: make(chan struct{})}
 	if err := s.prepare(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := s.start(ctx); err != nil {
+	if err := s.start(ctx, wait); err != nil {
 		return nil, err
 	}
-	if err := s.cluster.Grant(ctx, s.Access()); err != nil {
+	switch err := s.admit(ctx); {
+	case recovers(err):
+		s.log.Warn("the PostgreSQL server has much to recover since it was killed: what needs it waits until that is done")
+	case err != nil:
 		return nil, errors.Join(fmt.Errorf("preparing the PostgreSQL server: %w", err), s.end(ctx))
 	}
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -104,6 +107,8 @@ func (s *Server) look(ctx context.Context, o Options) (fresh int, err error) {
 
 // prepare finds everything that a start needs, and sets up what is missing.
 func (s *Server) prepare(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
 	fresh, err := s.look(ctx, o)
 	if err != nil {
 		return err
@@ -172,7 +177,9 @@ func majorOf(data string) (int, error) {
 }
 
 // start takes over a server that runs already, or launches one.
-func (s *Server) start(ctx context.Context) error {
+func (s *Server) start(ctx context.Context, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	if err := s.cluster.WriteAccess(); err != nil {
 		return err
 	}
@@ -209,27 +216,45 @@ func (s *Server) adopt(ctx context.Context) (bool, error) {
 		s.log.Info("the PostgreSQL server was killed, or the machine went down: it recovers now", "pid", pid)
 		return false, os.Remove(filepath.Join(c.Data, filePID))
 	}
-	if err := c.answers(ctx); err != nil {
+	switch err := c.answers(ctx, pid); {
+	case err == nil:
+		if err := c.reload(ctx); err != nil {
+			return false, err
+		}
+	case !recovers(err):
 		s.log.Warn("a PostgreSQL server runs in this folder, and does not answer: it is started again", "pid", pid, "error", err)
 		return false, Stop(context.WithoutCancel(ctx), pid, hungGrace)
-	}
-	if err := c.reload(ctx); err != nil {
-		return false, err
 	}
 	s.pid.Store(int64(pid))
 	s.log.Info("the PostgreSQL server of this folder ran on, and is taken over", "pid", pid, "port", c.Port)
 	return true, nil
 }
 
-// answers waits until a running server answers, and waits longer if the server says that it is starting.
-func (c Cluster) answers(ctx context.Context) error {
-	const starting = "57P03" // cannot_connect_now
-	bounded, cancel := context.WithTimeout(ctx, adoptWait)
+// answers waits until a running server answers.
+func (c Cluster) answers(ctx context.Context, pid int) error {
+	ctx, cancel := context.WithTimeout(ctx, adoptWait)
 	defer cancel()
-	err := c.Ready(bounded, nil)
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == starting {
-		return c.Ready(ctx, nil)
+	ended := make(chan struct{})
+	go func() {
+		if Gone(ctx, pid) == nil {
+			close(ended)
+		}
+	}()
+	return c.Ready(ctx, ended)
+}
+
+// admit makes the broker's login, once the server answers. It does nothing if that was done.
+func (s *Server) admit(ctx context.Context) error {
+	if s.ready {
+		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	err := s.cluster.reload(ctx)
+	if err == nil {
+		err = s.cluster.Grant(ctx, s.Access())
+	}
+	s.ready = err == nil
 	return err
 }
 
@@ -264,7 +289,7 @@ func sameFolder(a, b string) (bool, error) {
 	return os.SameFile(one, other), nil
 }
 
-// launch starts the server and waits until it answers.
+// launch starts the server and waits until it answers, or recovers when the context ends.
 func (s *Server) launch(ctx context.Context) error {
 	path := s.cluster.beside(fileStart)
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -283,7 +308,7 @@ func (s *Server) launch(ctx context.Context) error {
 		defer close(ended)
 		_ = cmd.Wait() // its log says how it ended
 	}()
-	if err := s.cluster.Ready(ctx, ended); err != nil {
+	if err := s.cluster.Ready(ctx, ended); err != nil && !recovers(err) {
 		said, _ := os.ReadFile(path)
 		err = &advice.Error{Name: "PostgreSQL", What: "does not start", Cause: fmt.Errorf("%w: %s", err, end(said)),
 			Remedy: "see what it says in " + path + " and in " + s.cluster.beside(dirLog)}
@@ -292,7 +317,8 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// watch starts the server again whenever it has ended, and removes old logs, until the context is done.
+// watch starts the server again whenever it has ended, admits the broker once a long recovery has ended, and removes old
+// logs, until the context is done.
 func (s *Server) watch(ctx context.Context) {
 	defer close(s.watched)
 	backoff := 1
@@ -300,23 +326,30 @@ func (s *Server) watch(ctx context.Context) {
 		if n%60 == 0 {
 			prune(s.cluster.beside(dirLog), s.log)
 		}
-		if pid := int(s.pid.Load()); pid != 0 && alive(pid) {
-			backoff = 1
-			continue
+		pid := int(s.pid.Load())
+		lives := pid != 0 && alive(pid)
+		if !lives {
+			s.pid.Store(0) // the system may give the id to another process
 		}
-		s.pid.Store(0) // the system may give the id to another process
 		if n%backoff != 0 {
 			continue
 		}
-		s.log.Error("the PostgreSQL server has ended by itself: it is started again", "log", s.cluster.beside(dirLog))
-		bounded, cancel := context.WithTimeout(ctx, startWait)
-		err := s.start(bounded)
-		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err := s.keep(ctx, lives); err == nil || recovers(err) {
+			backoff = 1
+		} else if ctx.Err() == nil {
 			backoff = min(2*backoff, mostBackoff)
 			s.log.Error("the PostgreSQL server cannot be started; this is tried again", "error", err)
 		}
 	}
+}
+
+// keep does what a server needs that lives, or has ended.
+func (s *Server) keep(ctx context.Context, lives bool) error {
+	if lives {
+		return s.admit(ctx)
+	}
+	s.log.Error("the PostgreSQL server has ended by itself: it is started again", "log", s.cluster.beside(dirLog))
+	return s.start(ctx, startWait)
 }
 
 // Close stops the server, and waits until it is gone. No data are lost.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
@@ -142,6 +143,7 @@ func TestLife(t *testing.T) {
 		closed(t, again)
 	})
 	t.Run("Hangs", func(t *testing.T) { hangs(t, o) })
+	t.Run("Recovers", func(t *testing.T) { recovers(t, o) })
 }
 
 // hides makes sure that a password stands in no log and in no command line, and that who may read it is its owner alone.
@@ -309,6 +311,58 @@ func hangs(t *testing.T, o pgserver.Options) {
 		t.Error("a server that does not answer was taken over")
 	}
 	closed(t, open(t, o))
+}
+
+// recovers has a server recover for as long as there is a file. It is not ended because that takes longer than a start may,
+// whoever has started it. One that ends meanwhile is started again at once.
+func recovers(t *testing.T, o pgserver.Options) {
+	c := expect.Get(pgserver.Attach(t.Context(), o))(t)
+	for name, text := range map[string]string{
+		"recovering": "", "recovery.signal": "",
+		"postgresql.auto.conf": "hot_standby = off\nrestore_command = 'while [ -e recovering ]; do sleep 0.05; done; false'\n",
+	} {
+		path := filepath.Join(c.Data, name)
+		expect.OK(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), c.Account.Give(path)))
+	}
+	starts := func(s pgserver.Cluster) bool {
+		conn, err := s.Connect(t.Context(), "")
+		if err == nil {
+			_ = conn.Close(t.Context())
+		}
+		refused, _ := errors.AsType[*pgconn.PgError](err)
+		return refused != nil && refused.Code == "57P03"
+	}
+	within := func(wait time.Duration, pid int) *pgserver.Server {
+		s := expect.Get(pgserver.OpenWithin(t.Context(), o, wait))(t)
+		t.Cleanup(func() { _ = s.Close() })
+		if now := s.Cluster().PID(); !starts(s.Cluster()) || pid != 0 && pid != now {
+			t.Errorf("process %d does not recover, of %d", now, pid)
+		}
+		return s
+	}
+	s := within(5*time.Second, 0)
+	ends := func(pid int) { expect.OK(t, syscall.Kill(pid, syscall.SIGQUIT)) }
+	first := s.Cluster().PID()
+	ends(first)
+	eventually(t, "the server to be started again", func() bool { return c.PID() != first && starts(c) })
+	closed(t, s)
+
+	other := c.Serve()
+	expect.OK(t, other.Start())
+	go func() { _ = other.Wait() }()
+	eventually(t, "the other one's start", func() bool { return starts(c) })
+	closed(t, within(5*time.Second, other.Process.Pid))
+	again := c.Serve()
+	expect.OK(t, again.Start())
+	go func() { _ = again.Wait() }()
+	eventually(t, "the other one's start", func() bool { return starts(c) })
+	time.AfterFunc(time.Second, func() {
+		ends(again.Process.Pid)
+		_ = os.Remove(filepath.Join(c.Data, "recovering"))
+	})
+	s = open(t, o)
+	want(t, s.Access(), "SELECT v FROM kept", "kept")
+	closed(t, s)
 }
 
 // refused opens a server, and wants what is said of why it cannot be.
