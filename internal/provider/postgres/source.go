@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -109,12 +112,18 @@ func (p *Provider) restore(ctx context.Context, s *site, in provider.Instance) e
 	if was.Operation != in.Operation.ID {
 		was = remembered{Operation: in.Operation.ID}
 	}
-	if was.Process != p.process {
-		return p.restoreAgain(ctx, s, in, was)
-	}
 	sides := sidesOf(provider.TagsOf(in), in.Source)
-	one := p.copier.get(sides[1])
-	if one == nil {
+	one, ours := p.copier.get(sides[1]), was.Process == p.process
+	if !ours || one == nil {
+		switch err := p.checkSource(ctx, s, in); {
+		case err != nil:
+			if _, told := errors.AsType[*pgcopy.Problem](err); told {
+				return p.restoreFailed(ctx, err, was)
+			}
+			return err
+		case !ours:
+			return p.restoreAgain(ctx, s, in, was)
+		}
 		return p.fill(ctx, s, in, sides)
 	}
 	switch ended, err := one.hasEnded(); {
@@ -144,9 +153,6 @@ func (p *Provider) restoreFailed(ctx context.Context, cause error, was remembere
 // restoreAgain removes a database that stands, and remembers that this process has removed it.
 func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instance, was remembered) error {
 	t := provider.TagsOf(in)
-	if err := p.checkSource(ctx, s, in); err != nil {
-		return err
-	}
 	if err := p.endCopies(ctx, s, t, in.Source); err != nil {
 		return err
 	}
@@ -159,9 +165,6 @@ func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instan
 
 // fill makes the empty database, and begins to fill it.
 func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance, sides []pgcopy.Side) error {
-	if err := p.checkSource(ctx, s, in); err != nil {
-		return err
-	}
 	w, err := p.wanted(ctx, s, in)
 	if err != nil {
 		return err
@@ -200,12 +203,17 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	var version int
 	var size int64
 	var extensions []string
-	err = real.inside(ctx, namesOf(t).database, func(c sqlSession) error {
+	database := namesOf(t).database
+	err = real.inside(ctx, database, func(c sqlSession) error {
 		version = major(c)
 		return c.row("SELECT pg_database_size(current_database()), ARRAY(SELECT extname::text FROM pg_extension)").
 			Scan(&size, &extensions)
 	})
-	switch {
+	switch e, _ := errors.AsType[*pgconn.PgError](err); {
+	case e != nil && classOf(e) == crowded && strings.Contains(e.Message, database): // the server itself would not name it
+		return &pgcopy.Problem{
+			Reason: "The database to restore from has no connection left. Close some, and try again.", Passing: true,
+		}
 	case err != nil:
 		return s.Explain(err)
 	case version > p.copier.Major:

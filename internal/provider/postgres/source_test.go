@@ -217,6 +217,10 @@ func TestRestoresThatFail(t *testing.T) {
 		r.leaves(s, name)
 		exec(t, c, test.undo)
 	}
+	s.Exec("postgres", "ALTER DATABASE "+d.database()+" CONNECTION LIMIT 1") // c has it
+	if f := d.restored("late").restore(nil); f == nil || !strings.Contains(f.Message, "no connection left. Close some, and try again") {
+		t.Errorf("NoConnectionLeft: failed as %+v", f)
+	}
 }
 
 const (
