@@ -62,8 +62,8 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 		return h.fault(ctx, r, "it is not part of the function inside the VPC: a deploy is under way",
 			errors.New("no such provider"))
 	}
-	if in := r.subject(); in != (provider.Tags{}) {
-		logs.AddSubject(ctx, in.Platform, in.Instance, in.Binding)
+	if _, t, is := r.about(); is {
+		logs.AddSubject(ctx, t.Platform, t.Instance, t.Binding)
 	}
 	if !r.Until.IsZero() {
 		var cancel context.CancelFunc
@@ -107,7 +107,7 @@ func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 // call proves the target of a step, and calls the provider's method for the verb. The step goes no further if
 // it has just learnt its target, or if the target is another one.
 func call(ctx context.Context, w wired.Provider, r request) (a answer, err error) {
-	if in, is := r.instance(); is {
+	if in, _, is := r.about(); is {
 		if a.Status, err = w.Prove(ctx, in); a.Status != nil || err != nil {
 			return a, err
 		}
@@ -183,18 +183,4 @@ func (h *Handler) fault(ctx context.Context, r request, what string, err error) 
 	}
 	late := ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	return answer{Fault: &fault{What: what, Unanswered: late, Trouble: trouble}}
-}
-
-// subject returns the tags of the instance or binding that the call is about; zero for the
-// inventory.
-func (r request) subject() provider.Tags {
-	switch {
-	case r.Instance != nil:
-		return provider.TagsOf(*r.Instance)
-	case r.Binding != nil:
-		return provider.BindingTagsOf(*r.Binding)
-	case r.Holding != nil:
-		return r.Holding.Tags
-	}
-	return provider.Tags{}
 }

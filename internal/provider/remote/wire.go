@@ -53,18 +53,18 @@ type request struct {
 	Epochs   *epochs            `json:"epochs,omitempty"`
 }
 
-// instance returns the instance that a step is about, as far as the call describes it; false for a
-// call that is about no instance.
-func (r request) instance() (provider.Instance, bool) {
+// about returns the instance that a step is about, as far as the call describes it, and the tags of the instance or
+// binding; false for a call that is about no instance.
+func (r request) about() (in provider.Instance, t provider.Tags, is bool) {
 	switch {
 	case r.Instance != nil:
-		return *r.Instance, true
+		return *r.Instance, provider.TagsOf(*r.Instance), true
 	case r.Binding != nil:
-		return r.Binding.Instance, true
+		return r.Binding.Instance, provider.BindingTagsOf(*r.Binding), true
 	case r.Holding != nil:
-		return provider.Instance{Target: r.Holding.Target}, true
+		return provider.Instance{Target: r.Holding.Target}, r.Holding.Tags, true
 	}
-	return provider.Instance{}, false
+	return in, t, false
 }
 
 // targets returns the targets that the call names.
@@ -72,7 +72,7 @@ func (r request) targets() (all []provider.Target) {
 	if r.Epochs != nil {
 		return append(all, r.Epochs.Target)
 	}
-	in, is := r.instance()
+	in, _, is := r.about()
 	if is {
 		all = append(all, in.Target)
 	}
