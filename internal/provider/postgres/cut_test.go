@@ -18,23 +18,31 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/pgtest"
 	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // A cut is the way to a server, which ends after so many messages, as for a broker that
 // is killed: the server has the last of them, and nobody has its answer.
 type cut struct {
-	to   string
 	mu   sync.Mutex
 	left int // 0 for a way that does not end
 	dead bool
-	open map[net.Conn]bool
+	open []io.Closer
 }
 
 // newCut is a way of the broker's alone: users have the server's own address.
 func newCut(t *testing.T, a hosted.Access) (*cut, hosted.Access) {
 	t.Helper()
-	c := &cut{to: net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), open: map[net.Conn]bool{}}
-	a.PublicPort, a.Port = a.Port, listen(t, c.pass)
+	c, l := &cut{}, listener(t)
+	go testserver.Relay(l, net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), func(server io.Writer) io.Writer {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.open = append(c.open, server.(io.Closer)); c.dead {
+			c.end()
+		}
+		return messages{server, c}
+	})
+	a.PublicPort, a.Port = a.Port, l.Addr().(*net.TCPAddr).Port
 	return c, a
 }
 
@@ -53,50 +61,30 @@ func (c *cut) whole() (ended bool) {
 	return ended
 }
 
-// add notes a connection, if there is a way.
-func (c *cut) add(conn net.Conn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.dead {
-		c.open[conn] = true
+// end closes what is open.
+func (c *cut) end() {
+	c.dead = true
+	for _, conn := range c.open {
+		_ = conn.Close()
 	}
-	return !c.dead
+	c.open = nil
 }
 
-// sent counts a message; what was open is closed with the last one.
-func (c *cut) sent() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.left == 0 {
-		return
-	}
-	if c.left--; c.left == 0 {
-		c.dead = true
-		for conn := range c.open {
-			_ = conn.Close()
-		}
-		clear(c.open)
-	}
+// messages count as they reach the server.
+type messages struct {
+	io.Writer
+	*cut
 }
 
-func (c *cut) pass(from net.Conn) {
-	defer func() { _ = from.Close() }()
-	to, err := net.Dial("tcp", c.to)
-	if err != nil || !c.add(from) {
-		return
+func (m messages) Write(message []byte) (int, error) {
+	n, err := m.Writer.Write(message)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left == 1 {
+		m.end()
 	}
-	go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
-	defer func() { _ = to.Close() }()
-	for message := make([]byte, 64<<10); ; {
-		n, err := from.Read(message)
-		if err != nil {
-			return
-		}
-		if _, err := to.Write(message[:n]); err != nil {
-			return
-		}
-		c.sent()
-	}
+	m.left = max(m.left-1, 0)
+	return n, err
 }
 
 // A server that falls silent when a step gives up a batch that was refused does not hold the step: it ends with its time.

@@ -101,4 +101,7 @@ func histories() crashtest.Subject {
 }
 
 // Whole histories of a platform and a broker, with processes that die between any two changes of the server, and within one.
-func TestHistories(t *testing.T) { crashtest.Run(t, histories(), 150) }
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	crashtest.Run(t, histories(), 150)
+}

@@ -198,37 +198,18 @@ func copied(t *testing.T, s *pgtest.Server) (restore func()) {
 	return func() { do(`rm -rf "$0"; cp -a "$1" "$0"`) }
 }
 
-// A real server whose folder is put back as it was has the login of a binding that was
-// removed since. Nothing is changed on it until each such login is locked.
+// A real server whose folder is put back as it was has the login of a binding that was removed since. Nothing is changed on it
+// until each such login is locked.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	s := pgtest.New(t, "17")
-	d := ready(t, s.Access())
-	removed, kept := d.bind("removed", ""), d.bind("kept", "")
-	restore := copied(t, s)
-	d.unbind("removed")
-	// The worker raises the server's epoch after a step.
-	d.in.Epoch = providertest.Raise(t, d.p, d.in.Target)
-	expect.Same(t, "the length of a line", 8, len(d.in.Epoch.Line))
-	shut(t, "a login survives its unbind", removed)
-	known := d.in.Epoch
-	restore()
-	login(t, removed) // else nothing is shown
-	providertest.RefusesAll(t, d.p, d.in, d.binding("next", ""), d.binding("kept", ""))
-	next := providertest.GoesOn(t, d.p, d.in.Target, known)
-	page, _, err := d.p.Holdings(t.Context(), "default", "")
-	expect.OK(t, err)
-	for _, h := range page {
-		expect.Same(t, h.Name+" is listed at", next, h.Epoch)
-		if h.Tags.Binding == "removed" {
-			h.Epoch.Count++
-			providertest.Troubled(t, "a quarantine that nobody meant", target.Restored, d.p.Quarantine(t.Context(), h))
-			h.Epoch = next
-			expect.OK(t, d.p.Quarantine(t.Context(), h))
-		}
-	}
-	d.in.Epoch = next
-	d.bind("next", "")
-	shut(t, "a login that was locked opens", removed)
-	login(t, kept)
+	d := newDesk(t, s.Access())
+	b := providertest.NewBench(t, d.p, d.clock, d.in.Broker, "")
+	b.Restored(func(g *provider.Grant) bool {
+		_, err := connect(t, g)
+		return err == nil
+	}, func() func() { return copied(t, s) })
+	b.Provisioned("another")
+	expect.Same(t, "the length of a line", 8, len(b.At().Line))
+	expect.Same(t, "what is listed, and where", []target.Epoch{b.At()}, []target.Epoch{b.Held()[0].Epoch})
 }

@@ -218,7 +218,8 @@ func TestRestoresThatFail(t *testing.T) {
 		exec(t, c, test.undo)
 	}
 	s.Exec("postgres", "ALTER DATABASE "+d.database()+" CONNECTION LIMIT 1") // c has it
-	if f := d.restored("late").restore(nil); f == nil || !strings.Contains(f.Message, "no connection left. Close some, and try again") {
+	f := d.restored("late").restore(nil)
+	if f == nil || !strings.Contains(f.Message, "no connection left. Close some, and try again") {
 		t.Errorf("NoConnectionLeft: failed as %+v", f)
 	}
 }

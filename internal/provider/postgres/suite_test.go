@@ -24,9 +24,12 @@ import (
 // suitePage is small, so that a sweep has several pages.
 const suitePage = 3
 
-// The suite over a real server, once: no step reads whether somebody waits. Its many faults are made over the fake.
+// The suite over a real server, once: no step reads whether somebody waits. Its many faults are made over the fake. A call that
+// is refused leaves nothing on a server, and one whose answer is lost leaves what a killed one does.
 func TestSoundOnAServer(t *testing.T) {
-	providertest.RunOnce(t, onAServer, "Faults", "LateCalls", "InstanceStates", "BindingStates")
+	t.Parallel()
+	providertest.RunOnce(t, onAServer, "Faults", "LateCalls", "InstanceStates", "BindingStates", "RetentionFaults")
+	providertest.RunRetentionFaults(t, onAServer, providertest.Late, providertest.Killed)
 }
 
 // The race detector watches two callers.

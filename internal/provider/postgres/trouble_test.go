@@ -119,27 +119,22 @@ func TestTroublesOfOthers(t *testing.T) {
 // refusing is a server that refuses each session by a code.
 func refusing(t *testing.T, code string) (port int) {
 	t.Helper()
-	return listen(t, func(c net.Conn) {
-		_, _ = c.Read(make([]byte, 4096))
-		text := "SFATAL\x00VFATAL\x00C" + code + "\x00Mas the test has it\x00\x00"
-		_, _ = c.Write(append([]byte{'E', 0, 0, 0, byte(len(text) + 4)}, text...))
-		_ = c.Close()
-	})
-}
-
-// listen has each connection to a port served until the test ends.
-func listen(t *testing.T, serve func(net.Conn)) (port int) {
-	t.Helper()
-	l := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { _ = l.Close() })
+	l := listener(t)
 	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(c)
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_, _ = c.Read(make([]byte, 4096))
+			text := "SFATAL\x00VFATAL\x00C" + code + "\x00Mas the test has it\x00\x00"
+			_, _ = c.Write(append([]byte{'E', 0, 0, 0, byte(len(text) + 4)}, text...))
+			_ = c.Close()
 		}
 	}()
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// listener listens on this machine until the test ends.
+func listener(t *testing.T) net.Listener {
+	t.Helper()
+	l := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
 }

@@ -149,6 +149,12 @@ func RunFaults(t *testing.T, factory Factory, fault Fault) {
 	everyCall(t, func(t *testing.T) *scene { return newScene(t, factory, false) }, fault, 0, wentOn)
 }
 
+// RunRetentionFaults is RunFaults for what is retained, given back and removed.
+func RunRetentionFaults(t *testing.T, factory Factory, faults ...Fault) {
+	t.Helper()
+	testRetentionFaultsOf(t, func(t *testing.T) *scene { return newScene(t, factory, false) }, faults...)
+}
+
 // A Clock stands still until it is moved.
 type Clock struct {
 	mu  sync.Mutex
