@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -31,8 +32,8 @@ var (
 		"host: allow it, or run FLUSH HOSTS"}
 )
 
-// classes maps the server's error numbers to their classes.
-var classes = byNumber(map[hosted.Class][]uint16{
+// classes have the server's error numbers, each in one class.
+var classes = map[hosted.Class][]uint16{
 	// A database or an account exists already, or does not exist; there is no such row, connection, grant or
 	// event; the operation was aborted.
 	hosted.Busy: {1007, 1008, 1062, 1094, 1141, 1396, 1539, 4162},
@@ -53,24 +54,19 @@ var classes = byNumber(map[hosted.Class][]uint16{
 	undone:   {1637},
 	crowded:  {1040, 1135, 1203, 1226},
 	blocked:  {1129, 1130},
-})
-
-func byNumber(of map[hosted.Class][]uint16) map[uint16]hosted.Class {
-	all := map[uint16]hosted.Class{}
-	for class, numbers := range of {
-		for _, n := range numbers {
-			all[n] = class
-		}
-	}
-	return all
 }
 
 // classOf returns the class of an error from MariaDB.
 func classOf(err error) hosted.Class {
-	e, ok := errors.AsType[*mysql.MySQLError](err)
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		for class, numbers := range classes {
+			if slices.Contains(numbers, e.Number) {
+				return class
+			}
+		}
+		return hosted.Other
+	}
 	switch {
-	case ok:
-		return classes[e.Number]
 	case errors.Is(err, errUnopened):
 		return unopened
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn):

@@ -290,12 +290,8 @@ func identified(verifier string) string {
 	return " IDENTIFIED VIA mysql_native_password USING '" + verifier + "'"
 }
 
-// nobodys returns a hash that no known password has.
-func nobodys() string {
-	var random [20]byte
-	_, _ = rand.Read(random[:]) // it cannot fail
-	return "*" + strings.ToUpper(hex.EncodeToString(random[:]))
-}
+// nobodys returns the hash of a password that nobody knows.
+func nobodys() string { return verifierOf(rand.Text()) }
 
 func requires(tls bool) string {
 	if tls {
