@@ -125,9 +125,28 @@ func RunExcept(t *testing.T, factory Factory, except ...string) {
 // a provider over a real server, to which both are the same.
 func RunOnce(t *testing.T, factory Factory, except ...string) {
 	t.Helper()
+	runOnce(t, factory, func(*testing.T) {}, except)
+}
+
+// RunSideBySide is RunOnce with all cases at the same time. Of the faults of what is
+// retained, it makes those alone that leave something there that the caller does not
+// know: a fault that changes nothing, or as much as another, is made over a fast world.
+func RunSideBySide(t *testing.T, factory Factory, except ...string) {
+	t.Helper()
+	runOnce(t, factory, (*testing.T).Parallel, append(except, "RetentionFaults"))
+	for _, fault := range []Fault{Late, Killed} {
+		t.Run("RetentionFaults"+fault.String(), func(t *testing.T) {
+			t.Parallel()
+			retentionFaults(t, func(t *testing.T) *scene { return newScene(t, factory, false) }, fault)
+		})
+	}
+}
+
+func runOnce(t *testing.T, factory Factory, begin func(*testing.T), except []string) {
 	for _, c := range cases {
 		if !slices.Contains(except, c.name) {
 			t.Run(c.name, func(t *testing.T) {
+				begin(t)
 				c.run(t, func(t *testing.T) *scene { return newScene(t, factory, false) })
 			})
 		}
@@ -147,12 +166,6 @@ func RunTwoCallers(t *testing.T, factory Factory) {
 func RunFaults(t *testing.T, factory Factory, fault Fault) {
 	t.Helper()
 	everyCall(t, func(t *testing.T) *scene { return newScene(t, factory, false) }, fault, 0, wentOn)
-}
-
-// RunRetentionFaults is RunFaults for what is retained, given back and removed.
-func RunRetentionFaults(t *testing.T, factory Factory, faults ...Fault) {
-	t.Helper()
-	testRetentionFaultsOf(t, func(t *testing.T) *scene { return newScene(t, factory, false) }, faults...)
 }
 
 // A Clock stands still until it is moved.

@@ -307,11 +307,7 @@ func testTwoAdopters(t *testing.T, open stage) {
 // Every call by which an instance is retained, adopted, released, brought to its plan and
 // removed goes wrong once, in each way.
 func testRetentionFaults(t *testing.T, open stage) {
-	testRetentionFaultsOf(t, open, Refused, Lost, Late, Killed)
-}
-
-func testRetentionFaultsOf(t *testing.T, open stage, faults ...Fault) {
-	for _, fault := range faults {
+	for _, fault := range []Fault{Refused, Lost, Late, Killed} {
 		t.Run(fault.String(), func(t *testing.T) { retentionFaults(t, open, fault) })
 	}
 }
