@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
@@ -143,7 +144,7 @@ func TestOldServers(t *testing.T) {
 	t.Parallel()
 	all := map[string]bool{"15.18": true, "9.6.24": true, "16.0": false, "17.11 (Debian 17.11-1)": false, "18beta1": false}
 	for version, old := range all {
-		expect.Same(t, version+" is taken for old", old, majorOf(version) < oldest)
+		expect.Same(t, version+" is taken for old", old, pgconfig.Major(version) < oldest)
 	}
 	trouble, ok := errors.AsType[*target.Trouble](New(Options{}).Explain("default", errOld))
 	if !ok || trouble.Kind != target.Rights || !strings.Contains(trouble.Message, "PostgreSQL 16") {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
 // identitySchema returns the name of the broker's own schema in the database that the broker works in. It
@@ -282,10 +282,4 @@ FROM pg_database d WHERE d.datname = $1`, name).Scan(&u.size, &u.sessions)
 }
 
 // major returns the major version of the server.
-func major(c sqlSession) int { return majorOf(c.c.PgConn().ParameterStatus("server_version")) }
-
-// majorOf reads the major version from a server's version, such as 17.11 or 18beta1.
-func majorOf(version string) (n int) {
-	_, _ = fmt.Sscanf(version, "%d", &n)
-	return n
-}
+func major(c sqlSession) int { return pgconfig.Major(c.c.PgConn().ParameterStatus("server_version")) }

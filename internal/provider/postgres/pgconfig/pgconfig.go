@@ -1,9 +1,11 @@
-// Package pgconfig configures the broker's connections to PostgreSQL servers from its arguments alone.
+// Package pgconfig configures the broker's connections to PostgreSQL servers from its arguments alone, and reads versions.
 package pgconfig
 
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -49,4 +51,13 @@ func parse() (*pgxpool.Config, error) {
 		defer func() { _ = os.Setenv(envService, service) }()
 	}
 	return pgxpool.ParseConfig(all)
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// Major returns the major version in what a server or a program says of itself, such as 18beta1, or in a path: the first
+// number; 0 if there is none.
+func Major(text string) int {
+	n, _ := strconv.Atoi(digits.FindString(text))
+	return n
 }

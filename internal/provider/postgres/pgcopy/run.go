@@ -26,6 +26,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
 // A Side is a database that a copy reads or writes, its owner role, and the login of the copy. The caller
@@ -65,9 +66,8 @@ func Find(ctx context.Context, bin string) (*Programs, error) {
 		if err != nil {
 			return nil, none(err)
 		}
-		fields := strings.Fields(string(said)) // pg_dump (PostgreSQL) 17.2
-		if _, err := fmt.Sscanf(fields[min(2, len(fields)-1)], "%d", &p.Major); err != nil {
-			return nil, none(err)
+		if p.Major = pgconfig.Major(string(said)); p.Major == 0 {
+			return nil, none(fmt.Errorf("%s says no version", name))
 		}
 	}
 	return p, nil

@@ -7,13 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
 // EnvBin names the setting for the folder of PostgreSQL's programs.
@@ -96,7 +95,7 @@ func places(named string) (all []string) {
 	newest := func(patterns ...string) {
 		for _, pattern := range patterns {
 			found, _ := filepath.Glob(pattern) // the patterns are valid
-			slices.SortFunc(found, func(a, b string) int { return versionIn(b) - versionIn(a) })
+			slices.SortFunc(found, func(a, b string) int { return pgconfig.Major(b) - pgconfig.Major(a) })
 			all = append(all, found...)
 		}
 	}
@@ -128,14 +127,6 @@ func roots() (all []string) {
 	return all
 }
 
-var digits = regexp.MustCompile(`\d+`)
-
-// versionIn returns the first number in a text, such as a path; 0 if there is none.
-func versionIn(path string) int {
-	n, _ := strconv.Atoi(digits.FindString(path))
-	return n
-}
-
 // inspect asks the programs in a folder for their version. It returns os.ErrNotExist if they are not there.
 func inspect(ctx context.Context, dir string) (Programs, error) {
 	dir, err := filepath.Abs(dir)
@@ -156,7 +147,7 @@ func inspect(ctx context.Context, dir string) (Programs, error) {
 	if err != nil {
 		return Programs{}, fmt.Errorf("it does not run: %w: %s", err, end(said))
 	}
-	p := Programs{Dir: dir, Major: versionIn(string(said))}
+	p := Programs{Dir: dir, Major: pgconfig.Major(string(said))}
 	if p.Major == 0 {
 		return p, fmt.Errorf("it says no version: %s", end(said))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
 const (
@@ -166,14 +167,14 @@ func majorOf(data string) (int, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
-	if err == nil && versionIn(string(raw)) == 0 {
+	if err == nil && pgconfig.Major(string(raw)) == 0 {
 		err = errors.New("it is not whole")
 	}
 	if err != nil {
 		return 0, &advice.Error{Name: fmt.Sprintf("data of PostgreSQL in %q", data), What: "cannot be read: " + fileVersion,
 			Remedy: "allow them to be read, or restore them from a backup", Cause: err}
 	}
-	return versionIn(string(raw)), nil
+	return pgconfig.Major(string(raw)), nil
 }
 
 // start takes over a server that runs already, or launches one.
