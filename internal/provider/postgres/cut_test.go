@@ -12,10 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/testserver"
@@ -119,52 +122,67 @@ const sessionsOf = `SELECT count(*) FROM pg_stat_activity WHERE usename = $1`
 func TestAKilledBrokerLeavesNoRoleLent(t *testing.T) {
 	t.Parallel()
 	s := pgtest.New(t, "17") // others' locks hold up an unbind by seconds
-	way, access := newCut(t, s.Access())
-	d := newDesk(t, access, pool(1))
 	const citext = `{"extensions":["citext"]}`
-	d.in.Snapshot = []byte(citext)
-	d.provision()
-	other := d.life("other", "op-other")
-	other.provision()
-	super, tenant, theirs := s.Connect("postgres"), d.as("tenant"), other.as("theirs")
-	exec(t, theirs, `CREATE TABLE t ()`)
-	reader, updates := d.binding("reader", readOnly), 0
-	update := func() providertest.Step { return d.updating(fmt.Sprint("op-update-", updates), citext, citext) }
-	for name, tc := range map[string]struct {
+	type killed struct {
 		prepare func()
 		step    providertest.Step
 		finish  func(n int)
-	}{
-		"Unbind": {func() {
-			a := d.bind("a", "")
-			exec(t, login(t, a), `SET ROLE NONE`, `SELECT lo_create(0)`)
-			exec(t, theirs, `GRANT SELECT ON t TO `+user(a))
-		}, d.unbinding("a", operation.Unbind), func(int) { d.unbind("a") }},
-		"ReaderBind": {func() {
-			exec(t, tenant, `ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM `+d.readers())
-		}, calling(d.p.Bind, &reader), func(n int) {
-			if n%2 == 0 {
-				d.reads("reader")
-			}
-			d.unbind("reader")
-		}},
-		"Update": {func() { updates++ }, func(ctx context.Context) (provider.Status, error) { return update()(ctx) }, func(int) { d.must(update()) }},
+	}
+	for name, of := range map[string]func(t *testing.T, d, other *desk) killed{
+		"Unbind": func(t *testing.T, d, other *desk) killed {
+			theirs := other.as("theirs")
+			exec(t, theirs, `CREATE TABLE t ()`)
+			return killed{func() {
+				a := d.bind("a", "")
+				exec(t, login(t, a), `SET ROLE NONE`, `SELECT lo_create(0)`)
+				exec(t, theirs, `GRANT SELECT ON t TO `+user(a))
+			}, d.unbinding("a", operation.Unbind), func(int) { d.unbind("a") }}
+		},
+		"ReaderBind": func(t *testing.T, d, _ *desk) killed {
+			tenant, reader := d.as("tenant"), d.binding("reader", readOnly)
+			return killed{func() {
+				exec(t, tenant, `ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM `+d.readers())
+			}, calling(d.p.Bind, &reader), func(n int) {
+				if n%2 == 0 {
+					d.reads("reader")
+				}
+				d.unbind("reader")
+			}}
+		},
+		"Update": func(_ *testing.T, d, _ *desk) killed {
+			updates := 0
+			update := func() providertest.Step { return d.updating(fmt.Sprint("op-update-", updates), citext, citext) }
+			return killed{func() { updates++ }, func(ctx context.Context) (provider.Status, error) { return update()(ctx) },
+				func(int) { d.must(update()) }}
+		},
 	} {
-		for n, ended := 1, true; ended; n++ {
-			tc.prepare()
-			way.after(n)
-			_, err := tc.step(t.Context())
-			if ended = way.whole(); !ended && err != nil {
-				t.Fatalf("%s: %v", name, err)
+		access := s.Access()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			way, access := newCut(t, access)
+			d := newDesk(t, access, pool(1))
+			d.in.Snapshot = []byte(citext)
+			d.provision()
+			other := d.life("other", "op-other")
+			other.provision()
+			super, tc := expect.Get(pgx.Connect(t.Context(), s.Superuser("postgres")))(t), of(t, d, other)
+			defer end(super)
+			for n, ended := 1, true; ended; n++ {
+				tc.prepare()
+				way.after(n)
+				_, err := tc.step(t.Context())
+				if ended = way.whole(); !ended && err != nil {
+					t.Fatal(err)
+				}
+				for ended && value[int](t, super, sessionsOf, access.User) > 0 { // the server may not have read the last message yet
+					time.Sleep(time.Millisecond)
+				}
+				tc.finish(n)
+				keepersAlone(t, super, fmt.Sprint("killed at message ", n), access.User)
+				if !ended && n < 10 {
+					t.Errorf("it takes %d messages: nothing is shown", n)
+				}
 			}
-			for ended && value[int](t, super, sessionsOf, access.User) > 0 { // the server may not have read the last message yet
-				time.Sleep(time.Millisecond)
-			}
-			tc.finish(n)
-			keepersAlone(t, super, fmt.Sprintf("%s, killed at message %d", name, n), access.User)
-			if !ended && n < 10 {
-				t.Errorf("%s takes %d messages: nothing is shown", name, n)
-			}
-		}
+		})
 	}
 }
