@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
@@ -18,20 +17,6 @@ const onDelete = "on_delete"
 type Deletion struct {
 	// RetainDays is how long a deleted instance is retained; 0 removes it at once.
 	RetainDays int `json:"retain_days,omitempty"`
-}
-
-// ReadSettings reads a plan's settings of deletion and its numbers. The caller reads the settings
-// named in others. An error names the setting that is wrong or unknown.
-func ReadSettings(settings map[string]any, d *Deletion, numbers []Number, others ...string) error {
-	days := Number{Name: "retain_days", Max: 3650, Into: &d.RetainDays,
-		Remedy: "write for how many days what is deleted is retained, 1 to 3650, or leave it out, or write on_delete: drop"}
-	if err := readNumbers(settings, append(numbers, days), append(others, onDelete)); err != nil {
-		return err
-	}
-	if v, ok := settings[onDelete]; ok && (v != "drop" || d.RetainDays > 0) {
-		return advice.For(onDelete, "says nothing that can be done", "write on_delete: drop, or retain_days alone")
-	}
-	return nil
 }
 
 // Recorded decodes the snapshot of an instance's plan.

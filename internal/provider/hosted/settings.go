@@ -17,10 +17,12 @@ type Number struct {
 	Remedy string
 }
 
-// readNumbers reads the settings of a plan that are numbers. It refuses settings that are neither
-// among the numbers nor among the others.
-func readNumbers(settings map[string]any, numbers []Number, others []string) error {
-	names := slices.Clone(others)
+// ReadSettings reads a plan's settings of deletion and its numbers. The caller reads the settings
+// named in others. An error names the setting that is wrong or unknown.
+func ReadSettings(settings map[string]any, d *Deletion, numbers []Number, others ...string) error {
+	names := append(others, onDelete)
+	numbers = append(numbers, Number{Name: "retain_days", Max: 3650, Into: &d.RetainDays,
+		Remedy: "write for how many days what is deleted is retained, 1 to 3650, or leave it out, or write on_delete: drop"})
 	for _, n := range numbers {
 		names = append(names, n.Name)
 		v, ok := settings[n.Name]
@@ -38,6 +40,9 @@ func readNumbers(settings map[string]any, numbers []Number, others []string) err
 		if !slices.Contains(names, name) {
 			return advice.For(name, "is no setting of databases", "remove it, or write one of "+strings.Join(names, ", "))
 		}
+	}
+	if v, ok := settings[onDelete]; ok && (v != "drop" || d.RetainDays > 0) {
+		return advice.For(onDelete, "says nothing that can be done", "write on_delete: drop, or retain_days alone")
 	}
 	return nil
 }
