@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -170,27 +171,18 @@ func lookOn(c sqlSession, n names) (now seen, err error) {
 	return now, err
 }
 
-// lockKey returns the key of the advisory lock on the thing with these names, in the broker's own database.
-func lockKey(n names) int64 {
-	name := n.owner
-	if n.login != "" {
-		name = n.login
-	}
-	return keyOf(name)
-}
-
 // keyOf derives the key of an advisory lock from a text.
 func keyOf(name string) int64 {
 	sum := sha256.Sum256([]byte("longshore " + name))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// Do implements hosted.Host. It takes the lock of the thing, looks, and acts. The lock belongs to the
-// session: it is held while the server still runs the statement of a dead caller.
+// Do implements hosted.Host. It takes the lock of the thing, in the broker's own database, looks, and acts.
+// The lock belongs to the session: it is held while the server still runs the statement of a dead caller.
 func (s *sqlServer) Do(ctx context.Context, t provider.Tags, was seen, a any) error {
 	n := namesOf(t)
 	return s.with(ctx, func(c sqlSession) error {
-		key, locked := lockKey(n), false
+		key, locked := keyOf(cmp.Or(n.login, n.owner)), false
 		if err := c.row("SELECT pg_try_advisory_lock($1)", key).Scan(&locked); err != nil {
 			return err
 		}

@@ -227,7 +227,9 @@ func (a relabel) do(w work) error {
 	args := []string{w.database, w.owner, w.reader, a.owner, a.database}
 	lines := []line{{w.owner, `COMMENT ON ROLE %2$I IS %4$L`}}
 	if a.retained {
-		logins, err := w.members()
+		logins, err := w.texts(`SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
+JOIN pg_roles r ON r.oid = m.roleid
+WHERE r.rolname IN ($1, $2) AND m.member::regrole::text ~ '^lsb'`, w.owner, w.reader)
 		if err != nil {
 			return err
 		}
@@ -247,13 +249,6 @@ func (a relabel) do(w work) error {
 		return err
 	}
 	return endInstance{}.do(w)
-}
-
-// members returns the logins that are members of the owner role or of the readers' role.
-func (w work) members() ([]string, error) {
-	return w.texts(`SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
-JOIN pg_roles r ON r.oid = m.roleid
-WHERE r.rolname IN ($1, $2) AND m.member::regrole::text ~ '^lsb'`, w.owner, w.reader)
 }
 
 func (endInstance) do(w work) error {
