@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -169,8 +170,29 @@ func start(version string, o options) (*server, error) {
 	return nil, err
 }
 
+// pristine has data folders as initdb makes them, by version: a copy takes a tenth of its
+// time. Each lies beside the data of the server that was the first.
+var pristine sync.Map
+
+// makeData makes the data folder, by a copy where there is one. A copy fails once the server
+// that it lies with has ended.
+func (s *server) makeData(ctx context.Context) error {
+	replicate := func(from, to string) error { return exec.CommandContext(ctx, "cp", "-Rp", from, to).Run() }
+	if from, ok := pristine.Load(s.Version); ok && replicate(from.(string), s.cluster.Data) == nil {
+		return nil
+	}
+	if err := errors.Join(os.RemoveAll(s.cluster.Data), s.cluster.Init(ctx, "--no-sync", "--locale=C")); err != nil {
+		return err
+	}
+	kept := filepath.Join(s.dir, "pristine")
+	if replicate(s.cluster.Data, kept) == nil {
+		pristine.Store(s.Version, kept)
+	}
+	return nil
+}
+
 func (s *server) setUp(ctx context.Context, o options) error {
-	if err := errors.Join(s.cluster.Init(ctx, "--no-sync", "--locale=C"), s.cluster.WriteAccess()); err != nil {
+	if err := errors.Join(s.makeData(ctx), s.cluster.WriteAccess()); err != nil {
 		return err
 	}
 	if !o.tls {
