@@ -301,6 +301,16 @@ func (t *task) prove(ctx context.Context, was bindingState) (st provider.Status,
 		waiting.State, waiting.After = was.state(), proofsApart
 		return waiting, nil
 	}
+	// An update that has overtaken the bind may not have found the user in IAM's lists.
+	changed, err := t.permit(ctx)
+	if err != nil {
+		return st, err
+	}
+	if changed {
+		was.Proofs = 0
+		waiting.State, waiting.After = was.state(), askAgain
+		return waiting, nil
+	}
 	// By now, the lists may show principals that they did not show at first.
 	if _, others, err := t.find(ctx); err != nil || len(others) > 0 {
 		waiting.After = time.Second
@@ -331,18 +341,32 @@ func (k *Keeper) revoke(ctx context.Context, user, but string) (there bool, err 
 	return there, nil
 }
 
-// role grants a role, which has no secret, once its policy is right and AWS has had the time to
+// permit gives the principal the plan's policy, and reports whether it had another one.
+func (t *task) permit(ctx context.Context) (changed bool, err error) {
+	has, err := t.IAM.Policy(ctx, t.kind, t.name, policyName)
+	if absentIsFine(err) != nil {
+		return false, t.hard(fmt.Sprintf("reading the policy of a %s", t.kind), err)
+	}
+	if plan.SamePolicy(has, t.policy) {
+		return false, nil
+	}
+	err = t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy)
+	return true, t.hard(fmt.Sprintf("putting the policy of a %s", t.kind), err)
+}
+
+// role grants a role, which has no secret, once its policies are right and AWS has had the time to
 // know the role everywhere.
 func (t *task) role(ctx context.Context, mine *Found) (st provider.Status, err error) {
-	has, err := t.IAM.Policy(ctx, t.kind, t.name, policyName)
-	if err != nil && !awserr.Is(err, awserr.Absent) {
-		return st, t.hard("reading the policy of a role", err)
+	changed, err := t.permit(ctx)
+	if err == nil && !changed {
+		changed, err = t.entrust(ctx, *mine)
+		err = t.hard("saying who may assume a role", err)
+	}
+	if err != nil {
+		return st, err
 	}
 	waiting := provider.Status{Percent: 60, Description: "Waiting for AWS to know the role", After: roleSettles}
-	if !plan.SamePolicy(has, t.policy) {
-		if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
-			return st, t.hard("putting the policy of a role", err)
-		}
+	if changed {
 		return waiting, nil
 	}
 	if waiting.After = mine.Created.Add(roleSettles).Sub(t.Now()); waiting.After > 0 {

@@ -65,8 +65,11 @@ func (t *task) entrust(ctx context.Context, role Found) (bool, error) {
 	}
 	s := has.Statement[0]
 	want, err := t.trust(s.Condition.StringEquals[externalIDKey])
-	if err != nil || sameNames(s.Principal.AWS, want.Statement[0].Principal.AWS) {
-		return false, err
+	if err != nil {
+		return false, t.wrong("assume", err)
+	}
+	if sameNames(s.Principal.AWS, want.Statement[0].Principal.AWS) {
+		return false, nil
 	}
 	return true, t.IAM.SetTrust(ctx, role.Name, want.document())
 }
