@@ -62,7 +62,7 @@ var byCode = map[Class][]string{
 		"AWS.SimpleQueueService.QueueDeletedRecently", "PurgeQueueInProgress",
 		"AWS.SimpleQueueService.PurgeQueueInProgress", "StaleTag", "StaleTagException", "IllegalStatusException",
 		"InvalidStateException", "KMSInvalidStateException", "DisabledException", "PreconditionNotMetException",
-		"TransactionInProgressException",
+		"TransactionInProgressException", "PreconditionFailed", "ConditionalRequestConflict",
 	},
 	Denied: {
 		"AccessDenied", "AccessDeniedException", "Forbidden", "AllAccessDisabled", "AccountProblem", "NotSignedUp",

@@ -63,9 +63,11 @@ func adoptions() map[string]adoption {
 
 // strays returns the wanted resources that exist outside the stack that prepares the account. All
 // resources of that stack outlive it, and their names are fixed, so a new stack could not make
-// them.
+// them. It fails if a resource of the stack is gone: CloudFormation does not notice, and would
+// never make it again.
 func (p preparation) strays(ctx context.Context, want, has parsed) (found []types.ResourceToImport, err error) {
 	known := adoptions()
+	var gone []string
 	for id, resource := range sorted.Map(want.resources) {
 		var r struct {
 			Type       string
@@ -76,19 +78,28 @@ func (p preparation) strays(ctx context.Context, want, has parsed) (found []type
 		}
 		kind, adoptable := known[r.Type]
 		lacking := p.Emulated && r.Type == "AWS::IAM::ManagedPolicy" // an emulator cannot import it
-		if _, stands := has.resources[id]; stands || !adoptable || lacking {
+		if !adoptable || lacking {
 			continue
 		}
 		name, err := kind.look(ctx, p, p.inPlace(r.Properties[kind.named]))
-		switch {
-		case awserr.Is(err, awserr.Absent):
-		case err != nil:
+		_, stands := has.resources[id]
+		switch absent := awserr.Is(err, awserr.Absent); {
+		case absent && stands:
+			gone = append(gone, fmt.Sprintf("%s (%s)", name, r.Type))
+		case err != nil && !absent:
 			return nil, fmt.Errorf("looking whether the %s of resource %s is there: %w", r.Type, id, err)
-		default:
+		case !absent && !stands:
 			found = append(found, types.ResourceToImport{
 				LogicalResourceId: &id, ResourceType: &r.Type, ResourceIdentifier: map[string]string{kind.key: name},
 			})
 		}
+	}
+	if gone != nil {
+		return nil, advice.For("AWS",
+			fmt.Sprintf("has no longer what the stack %s has made: %s", p.name, strings.Join(gone, ", ")),
+			fmt.Sprintf("delete the stack, whose other resources stay, and run the command again: it makes what is gone, and "+
+				"adopts the others. `aws cloudformation update-termination-protection --no-enable-termination-protection "+
+				"--stack-name %[1]s`, `aws cloudformation delete-stack --stack-name %[1]s`", p.name))
 	}
 	return found, nil
 }
@@ -114,9 +125,6 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 		return nil, err
 	}
 	after := parsed{members: want.members, resources: maps.Clone(has.resources)}
-	if after.resources == nil {
-		after.resources = map[string]json.RawMessage{}
-	}
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &p.name, ChangeSetName: new("adopt"), ChangeSetType: types.ChangeSetTypeImport,
 		Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam}, ResourcesToImport: found,

@@ -145,19 +145,25 @@ func markOf(scope plan.Scope, offerings []account.Offering) (Mark, error) {
 // Prepared reads the mark that `longshore aws bootstrap` left for a scope. found is false if the
 // command was not run for this location.
 func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found bool, err error) {
+	m, version, err := p.mark(ctx, scope)
+	return m, version != nil, err
+}
+
+// mark reads the mark, and its version; nil without a mark.
+func (p Session) mark(ctx context.Context, scope plan.Scope) (m Mark, version *string, err error) {
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
 	out, err := p.buckets().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, ExpectedBucketOwner: &p.Account, Key: &key})
 	if awserr.Is(err, awserr.Absent) {
-		return m, false, nil
+		return m, nil, nil
 	}
 	if err == nil {
 		err = json.NewDecoder(io.LimitReader(out.Body, 1<<20)).Decode(&m)
 		err = errors.Join(err, out.Body.Close())
 	}
 	if err != nil {
-		return m, false, fmt.Errorf("reading what the account was prepared for: %w", err)
+		return m, nil, fmt.Errorf("reading what the account was prepared for: %w", err)
 	}
-	return m, true, nil
+	return m, out.ETag, nil
 }
 
 // Lacks returns the names of the offerings whose present needs the account was not prepared for.
@@ -243,21 +249,28 @@ func (p Session) prepare(ctx context.Context, o Options) (out Result, err error)
 // keepMark records which needs the account is prepared for. It is called last: a mark means that
 // everything else is there.
 func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
-	has, found, err := p.Prepared(ctx, scope)
+	has, version, err := p.mark(ctx, scope)
 	if err != nil {
 		return err
 	}
 	all := map[string]string{}
 	maps.Copy(all, has.Offerings) // resources of former offerings are still there
 	maps.Copy(all, m.Offerings)
-	if found && maps.Equal(all, has.Offerings) {
+	put := &s3.PutObjectInput{Bucket: new(scope.Bucket(p.Account, p.Region)), ExpectedBucketOwner: &p.Account,
+		Key: new(preparedKey), IfMatch: version}
+	if version == nil {
+		put.IfNoneMatch = new("*")
+	} else if maps.Equal(all, has.Offerings) {
 		return nil
 	}
 	raw, _ := json.Marshal(Mark{all}) // texts always encode
-	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
-	if _, err := p.buckets().PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, ExpectedBucketOwner: &p.Account, Key: &key,
-		Body: bytes.NewReader(raw)}); err != nil {
-		return fmt.Errorf("writing into the bucket %s what the account is prepared for: %w", bucket, err)
+	put.Body = bytes.NewReader(raw)
+	_, err = p.buckets().PutObject(ctx, put)
+	if awserr.Is(err, awserr.Busy) { // another run has written one meanwhile
+		return p.keepMark(ctx, scope, m)
+	}
+	if err != nil {
+		return fmt.Errorf("writing into the bucket %s what the account is prepared for: %w", *put.Bucket, err)
 	}
 	return nil
 }

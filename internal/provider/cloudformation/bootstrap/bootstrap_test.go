@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/awserr"
@@ -126,18 +127,24 @@ func isProtectedAgain(t *testing.T, at Session, scope plan.Scope, offered *catal
 	}
 }
 
+// many are 20 offerings, one of them queues: a template with their resources is too long for a call.
+func many(action string) map[string]string {
+	all := map[string]string{"queues": action}
+	for i := range 19 {
+		all[fmt.Sprintf("queues-%d", i)] = action
+	}
+	return all
+}
+
 // A template that is too long for a call is read from the bucket that it begins with.
 func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 	ctx, at, scope := fresh(t)
-	many := map[string]string{}
-	for i := range 20 {
-		many[fmt.Sprintf("queues-%d", i)] = "sqs:CreateQueue"
-	}
-	did, err := at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, many)))
+	o := preparing(t, scope, catalogtest.AWS(t, many("sqs:CreateQueue")))
+	did, err := at.prepare(ctx, o)
 	if err != nil || len(did.Made) != 42 {
 		t.Fatalf("%+v, %v", did, err)
 	}
-	did, err = at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, many)))
+	did, err = at.prepare(ctx, o)
 	nothing(t, "again", did, err)
 }
 
@@ -166,6 +173,7 @@ func TestABucketOfAnotherAccountIsNotTrusted(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, "<Error><Code>NoSuchKey</Code></Error>")
 		default:
+			w.Header().Set("ETag", "any")
 			_, _ = io.WriteString(w, body)
 		}
 	}
@@ -298,6 +306,56 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	expect.Says(t, "the role that was adopted", aws.ToString(policy.PolicyDocument), "TagQueue")
 	did, err = prepare("sqs:TagQueue")
 	nothing(t, "again", did, err)
+
+	// The bucket is deleted by hand, too, which CloudFormation does not notice. The next stack makes it before it reads a long
+	// template.
+	objects := at.buckets()
+	all := expect.Get(objects.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &bucket}))(t)
+	for _, v := range all.Versions {
+		expect.Get(objects.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: v.Key, VersionId: v.VersionId}))(t)
+	}
+	expect.Get(objects.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &bucket}))(t)
+	_, err = prepare("sqs:TagQueue")
+	expect.Says(t, "what is gone", fmt.Sprint(err), "has no longer", bucket+" (AWS::S3::Bucket)",
+		"delete-stack --stack-name "+string(scope)+"-account")
+	deleted(t, at, scope)
+	o.Offered, o.Emulated = catalogtest.AWS(t, many("sqs:TagQueue")), true
+	if did, err = at.prepare(ctx, o); err != nil || len(did.Adopted) != 1 || len(did.Made) != 40 {
+		t.Errorf("%+v, %v", did, err)
+	}
+}
+
+// A meanwhile has something happen before the first writing call.
+type meanwhile struct {
+	aws.HTTPClient
+	happens func()
+}
+
+func (m *meanwhile) Do(r *http.Request) (*http.Response, error) {
+	if happens := m.happens; r.Method == http.MethodPut && happens != nil {
+		m.happens = nil
+		happens()
+	}
+	return m.HTTPClient.Do(r)
+}
+
+// Two runs that end at the same moment record what both have prepared, whether there was a mark before or not.
+func TestMarksAtTheSameMoment(t *testing.T) {
+	ctx, at, scope := fresh(t)
+	expect.Get(at.buckets().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(scope.Bucket(at.Account, at.Region))}))(t)
+	want := Mark{map[string]string{}}
+	for n := range 2 {
+		ours, theirs := fmt.Sprint("ours-", n), fmt.Sprint("theirs-", n)
+		hasty := at
+		hasty.Config.HTTPClient = &meanwhile{at.Config.HTTPClient, func() {
+			expect.OK(t, at.keepMark(ctx, scope, Mark{map[string]string{theirs: "x"}}))
+		}}
+		expect.OK(t, hasty.keepMark(ctx, scope, Mark{map[string]string{ours: "x"}}))
+		want.Offerings[ours], want.Offerings[theirs] = "x", "x"
+		has, _, err := at.Prepared(ctx, scope)
+		expect.OK(t, err)
+		expect.Same(t, "the mark", want, has)
+	}
 }
 
 // deleted has somebody delete the account's stack, whose resources stay.

@@ -128,29 +128,31 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 	if err != nil {
 		return out, err
 	}
-	if !exists && len(body) > mostInline {
-		if err := p.bucketFirst(ctx, want); err != nil {
+	if len(body) > mostInline {
+		if exists, err = p.bucketFirst(ctx, exists, has, want); err != nil {
 			return out, err
 		}
-		exists = true
 	}
 	return out, p.bring(ctx, exists, body)
 }
 
-// bucketFirst makes the stack with only its own bucket, from which CloudFormation then reads the
-// long template.
-func (p preparation) bucketFirst(ctx context.Context, want parsed) error {
-	first := parsed{members: want.members, resources: map[string]json.RawMessage{}}
+// bucketFirst adds only its own bucket to the stack, if it has none yet: CloudFormation then reads
+// the long template from there. It reports whether there is a stack.
+func (p preparation) bucketFirst(ctx context.Context, exists bool, has, want parsed) (bool, error) {
+	first := parsed{members: want.members, resources: maps.Clone(has.resources)}
 	for id, r := range want.resources {
 		if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // the bucket's policy matches, too
 			first.resources[id] = r
 		}
 	}
+	if len(first.resources) == len(has.resources) {
+		return exists, nil
+	}
 	body, err := first.body()
 	if err != nil {
-		return err
+		return exists, err
 	}
-	return p.bring(ctx, false, body)
+	return true, p.bring(ctx, exists, body)
 }
 
 // source returns how CloudFormation gets a template: inline in the call, or, if it is too long for
@@ -175,6 +177,7 @@ func sameJSON(a, b json.RawMessage) bool {
 // current returns the template of the stack. It removes an empty stack whose creation has failed,
 // and continues a rollback that has failed.
 func (p preparation) current(ctx context.Context) (has parsed, exists bool, err error) {
+	has.resources = map[string]json.RawMessage{}
 	s, err := p.settled(ctx)
 	if err != nil || s == nil {
 		return has, false, err
