@@ -19,7 +19,6 @@ const mostMethods = 5
 var large = map[string]int{
 	"internal/front/osb.Broker":                             9,
 	"internal/provider/cloudformation.cloud":                14,
-	"internal/provider/cloudformation.principals":           6,
 	"internal/provider/cloudformation/principal.IAM":        16,
 	"internal/provider/cloudformation/principal.Principals": 7,
 	"internal/records/store/dynamo.API":                     7,

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,7 +19,7 @@ import (
 	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"golang.org/x/time/rate"
 
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider/label"
@@ -49,7 +48,7 @@ type account struct {
 
 // openAWS opens a target. It returns the cloud, and a function that opens the principals in it, once
 // its account is known.
-func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) principals) {
+func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) *principal.Keeper) {
 	config := bootstrap.Reach(o.Config, o.Scope, t, text(o.Session))
 	emulated := config.BaseEndpoint != nil
 	a := &account{
@@ -58,25 +57,21 @@ func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) principals) {
 		kinesis: kinesis.NewFromConfig(config), events: events.NewFromConfig(config),
 		s3: s3.NewFromConfig(config, func(s *s3.Options) { s.UsePathStyle = emulated }),
 	}
-	return a, func(who plan.Location) principals {
+	return a, func(who plan.Location) *principal.Keeper {
 		return &principal.Keeper{
 			IAM: principal.NewIAM(config), Prover: principal.NewProver(config, o.Now), Scope: o.Scope, Broker: o.Broker,
-			Now: o.Now, Log: o.Log,
+			Now: o.Now, Log: o.Log, Reads: rate.NewLimiter(principal.ReadsPerSecond, 1),
 			Boundary: func(offering string) string { return o.Scope.BoundaryARN(who, offering) },
 		}
 	}
 }
 
 func (a *account) identify(ctx context.Context) (plan.Location, error) {
-	out, err := sts.NewFromConfig(a.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	at, err := bootstrap.Whose(ctx, a.config)
 	if err != nil {
 		return plan.Location{}, fmt.Errorf("asking whose account it is: %w", err)
 	}
-	who := plan.Location{Account: aws.ToString(out.Account), Region: a.config.Region, Partition: "aws"}
-	if id, err := arn.Parse(aws.ToString(out.Arn)); err == nil {
-		who.Partition = id.Partition
-	}
-	return who, nil
+	return at.Location, nil
 }
 
 func (a *account) look(ctx context.Context, ref string) (*stack, error) {
@@ -283,13 +278,8 @@ func (a *account) room(ctx context.Context) (used, most int, err error) {
 	return used, most, nil
 }
 
-func aliveStatuses() (all []types.StackStatus) {
-	for _, s := range types.StackStatus("").Values() {
-		if s != types.StackStatusDeleteComplete {
-			all = append(all, s)
-		}
-	}
-	return all
+func aliveStatuses() []types.StackStatus {
+	return slices.DeleteFunc(types.StackStatus("").Values(), func(s types.StackStatus) bool { return s == deleteComplete })
 }
 
 func (a *account) exports(ctx context.Context) (map[string]string, error) {

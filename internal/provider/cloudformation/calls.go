@@ -115,9 +115,12 @@ func (s *step) fillWhole(ctx context.Context, o *order) error {
 
 // identities reports whether a template has resources that need CAPABILITY_IAM.
 func identities(resources map[string]string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(resources)), func(kind string) bool {
-		return strings.HasPrefix(kind, "AWS::IAM::")
-	})
+	for _, kind := range resources {
+		if strings.HasPrefix(kind, "AWS::IAM::") {
+			return true
+		}
+	}
+	return false
 }
 
 // role returns the ARN of the service role that CloudFormation uses for the offering; empty if

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
@@ -44,21 +45,10 @@ type Options struct {
 type Provider struct {
 	Options
 	// open opens a target; tests replace it.
-	open  func(name string, t plan.Target) (cloud, func(plan.Location) principals)
+	open  func(name string, t plan.Target) (cloud, func(plan.Location) *principal.Keeper)
 	sites recent.Values[site] // opened sites, by the names of their targets
 	saved recent.Values[bool] // saved templates, by target and digest
 	rooms recent.Values[room] // by targets
-}
-
-// principals manages the principals of the bindings in one target. Package principal's Keeper
-// implements it.
-type principals interface {
-	Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status, error)
-	Unbind(ctx context.Context, b provider.Binding) (provider.Status, error)
-	// Rewrite gives all principals of an instance the policy of its present plan.
-	Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool, err error)
-	provider.Inventory
-	provider.Quarantiner
 }
 
 var _ interface {
@@ -73,7 +63,7 @@ var _ interface {
 func New(o Options) *Provider {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Provider{Options: o}
-	p.open = func(_ string, t plan.Target) (cloud, func(plan.Location) principals) { return openAWS(o, t) }
+	p.open = func(_ string, t plan.Target) (cloud, func(plan.Location) *principal.Keeper) { return openAWS(o, t) }
 	return p
 }
 

@@ -82,16 +82,19 @@ func (s *site) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
+	trouble := &target.Trouble{Target: s.name, Err: err}
 	switch awserr.Of(err) {
 	case awserr.Denied:
-		return &target.Trouble{Kind: target.Rights, Target: s.name, Err: err,
-			Message: "the broker may not make a call that it needs: deploy its roles anew, " +
-				"or run `longshore aws bootstrap` in that account"}
+		trouble.Kind = target.Rights
+		trouble.Message = "the broker may not make a call that it needs: deploy its roles anew, " +
+			"or run `longshore aws bootstrap` in that account"
 	case awserr.Login:
-		return &target.Trouble{Kind: target.Login, Target: s.name, Err: err,
-			Message: "the account refuses the broker's credentials: renew them, or name the right profile or role"}
+		trouble.Kind = target.Login
+		trouble.Message = "the account refuses the broker's credentials: renew them, or name the right profile or role"
+	default:
+		return err
 	}
-	return err
+	return trouble
 }
 
 // judge classifies an error of a call that changes a stack. An error that AWS would repeat for

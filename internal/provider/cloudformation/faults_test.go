@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -288,7 +289,7 @@ func TestTargetsListed(t *testing.T) {
 	b.ready(operation.Update)
 	b.Options.Targets.Targets = map[string]plan.Target{"away": {}, "other": {}}
 	open := b.open
-	b.open = func(name string, t plan.Target) (cloud, func(plan.Location) principals) {
+	b.open = func(name string, t plan.Target) (cloud, func(plan.Location) *principal.Keeper) {
 		c, enter := open(name, t)
 		if name == "away" {
 			return fakeClient{call: func(context.Context, string, func() error) error { return errors.New("nobody answers") }},

@@ -93,17 +93,17 @@ func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider
 // Quarantine implements provider.Quarantiner. It makes the keys of a principal inactive. A stack
 // stays as it is: only principals reach its contents, and they are quarantined themselves.
 func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
-	return p.hold(ctx, h, principals.Quarantine)
+	return p.hold(ctx, h, provider.Quarantiner.Quarantine)
 }
 
 // Release implements provider.Quarantiner.
 func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
-	return p.hold(ctx, h, principals.Release)
+	return p.hold(ctx, h, provider.Quarantiner.Release)
 }
 
 // hold applies act to a principal. It does nothing with a stack.
 func (p *Provider) hold(ctx context.Context, h provider.Holding,
-	act func(principals, context.Context, provider.Holding) error) error {
+	act func(provider.Quarantiner, context.Context, provider.Holding) error) error {
 	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.Scope.Stacks()) {
 		return ctx.Err()
 	}

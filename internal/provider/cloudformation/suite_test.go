@@ -99,9 +99,9 @@ func (f *fake) over(broker, at string, call func(context.Context, string, func()
 		},
 	})
 	p.Config.Region = "eu-central-1"
-	p.open = func(string, plan.Target) (cloud, func(plan.Location) principals) {
+	p.open = func(string, plan.Target) (cloud, func(plan.Location) *principal.Keeper) {
 		c := fakeClient{fake: f, at: at, call: call, page: suitePage}
-		return c, func(plan.Location) principals { return f.keeper(p, at, call) }
+		return c, func(plan.Location) *principal.Keeper { return f.keeper(p, at, call) }
 	}
 	return p
 }
@@ -226,7 +226,7 @@ func (p *Provider) mutate(name string) {
 		return
 	}
 	open := p.open
-	p.open = func(target string, t plan.Target) (cloud, func(plan.Location) principals) {
+	p.open = func(target string, t plan.Target) (cloud, func(plan.Location) *principal.Keeper) {
 		c, enter := open(target, t)
 		return mutant{c, name, p.Broker}, enter
 	}

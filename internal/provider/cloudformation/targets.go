@@ -10,17 +10,18 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 )
 
 // A site is a target whose identity was proven a moment ago.
 type site struct {
 	cloud
-	principals
-	enter  func(plan.Location) principals // opens the principals of an account
-	name   string
-	target plan.Target
-	who    plan.Location
-	proven time.Time
+	principals *principal.Keeper
+	enter      func(plan.Location) *principal.Keeper // opens the principals of an account
+	name       string
+	target     plan.Target
+	who        plan.Location
+	proven     time.Time
 }
 
 func (s *site) recorded() provider.Target {

@@ -64,12 +64,12 @@ func (c *Client) DeletePolicy(ctx context.Context, kind plan.Principal, name, po
 }
 
 // Attachments implements principal.Policies.
-func (c *Client) Attachments(ctx context.Context, kind plan.Principal, name string) (all []principal.Attachment, err error) {
+func (c *Client) Attachments(ctx context.Context, kind plan.Principal, name string) (all []principal.Detach, err error) {
 	err = c.on(ctx, "Attachments", kind, name, func(_ *Fake, e *entity) error {
 		for policy := range e.policies {
-			all = append(all, principal.Attachment{Name: "policy " + policy, Detach: func(ctx context.Context) error {
+			all = append(all, func(ctx context.Context) error {
 				return c.on(ctx, "Detach", kind, name, func(_ *Fake, e *entity) error { delete(e.policies, policy); return nil })
-			}})
+			})
 		}
 		return nil
 	})

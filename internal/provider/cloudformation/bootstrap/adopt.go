@@ -23,42 +23,36 @@ import (
 
 // An adoption says how a resource of a type is imported into the stack: named is the property that
 // names it, and key is the identifier by which CloudFormation imports it.
-type adoption struct {
-	named, key string
-	// look finds the resource with a name, and returns the value of the key.
-	look func(ctx context.Context, p preparation, name string) (id string, err error)
+type adoption struct{ named, key string }
+
+// adoptions are the adoptions of the stack's types of resources.
+var adoptions = map[string]adoption{
+	"AWS::S3::Bucket": {"BucketName", "BucketName"}, "AWS::S3::BucketPolicy": {"Bucket", "Bucket"},
+	"AWS::IAM::Role": {"RoleName", "RoleName"}, "AWS::IAM::ManagedPolicy": {"ManagedPolicyName", "PolicyArn"},
 }
 
-// adoptions returns the adoptions of the stack's types of resources. As a variable, they would link
-// the clients of IAM and S3 into each program that imports this package.
-func adoptions() map[string]adoption {
-	return map[string]adoption{
-		"AWS::S3::Bucket": {"BucketName", "BucketName", func(ctx context.Context, p preparation, name string) (string, error) {
-			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.Account})
-			return name, err
-		}},
-		"AWS::S3::BucketPolicy": {"Bucket", "Bucket", func(ctx context.Context, p preparation, name string) (string, error) {
-			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name,
-				ExpectedBucketOwner: &p.Account})
-			return name, err
-		}},
-		"AWS::IAM::Role": {"RoleName", "RoleName", func(ctx context.Context, p preparation, name string) (string, error) {
-			out, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
-			// Hazard: the names of roles are unique over all paths, and a broker makes roles on its
-			// own path. The import must not take one of them.
-			if err == nil && aws.ToString(out.Role.Path) != p.Scope.FixedPath() {
-				err = advice.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
-					aws.ToString(out.Role.Path)), "find out who has made it, and delete it")
-			}
-			return name, err
-		}},
-		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", "PolicyArn", func(ctx context.Context, p preparation,
-			name string) (string, error) {
-			id := p.ARN("iam", "policy"+p.Scope.FixedPath()+name)
-			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
-			return id, err
-		}},
+// find finds a resource of one of these types by its name, and returns the value of its key.
+func (p preparation) find(ctx context.Context, kind, name string) (id string, err error) {
+	id = name
+	switch kind {
+	case "AWS::S3::Bucket":
+		_, err = p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.Account})
+	case "AWS::S3::BucketPolicy":
+		_, err = p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name, ExpectedBucketOwner: &p.Account})
+	case "AWS::IAM::ManagedPolicy":
+		id = p.ARN("iam", "policy"+p.Scope.FixedPath()+name)
+		_, err = p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
+	case "AWS::IAM::Role":
+		out, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+		// Hazard: the names of roles are unique over all paths, and a broker makes roles on its own
+		// path. The import must not take one of them.
+		if err == nil && aws.ToString(out.Role.Path) != p.Scope.FixedPath() {
+			err = advice.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
+				aws.ToString(out.Role.Path)), "find out who has made it, and delete it")
+		}
+		return id, err
 	}
+	return id, err
 }
 
 // strays returns the wanted resources that exist outside the stack that prepares the account. All
@@ -66,7 +60,6 @@ func adoptions() map[string]adoption {
 // them. It fails if a resource of the stack is gone: CloudFormation does not notice, and would
 // never make it again.
 func (p preparation) strays(ctx context.Context, want, has parsed) (found []types.ResourceToImport, err error) {
-	known := adoptions()
 	var gone []string
 	for id, resource := range sorted.Map(want.resources) {
 		var r struct {
@@ -76,12 +69,12 @@ func (p preparation) strays(ctx context.Context, want, has parsed) (found []type
 		if err := json.Unmarshal(resource, &r); err != nil {
 			return nil, fmt.Errorf("reading resource %s of a template: %w", id, err)
 		}
-		kind, adoptable := known[r.Type]
+		kind, adoptable := adoptions[r.Type]
 		lacking := p.Emulated && r.Type == "AWS::IAM::ManagedPolicy" // an emulator cannot import it
 		if !adoptable || lacking {
 			continue
 		}
-		name, err := kind.look(ctx, p, p.inPlace(r.Properties[kind.named]))
+		name, err := p.find(ctx, r.Type, p.inPlace(r.Properties[kind.named]))
 		_, stands := has.resources[id]
 		switch absent := awserr.Is(err, awserr.Absent); {
 		case absent && stands:

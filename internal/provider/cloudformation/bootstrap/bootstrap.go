@@ -62,7 +62,7 @@ func Load(ctx context.Context) (Session, error) {
 	return At(ctx, cfg)
 }
 
-// At asks AWS whose credentials these are.
+// At is like Whose, with errors that say what an operator can do.
 func At(ctx context.Context, cfg aws.Config) (Session, error) {
 	p := Session{Config: cfg}
 	if cfg.Region == "" {
@@ -70,9 +70,8 @@ func At(ctx context.Context, cfg aws.Config) (Session, error) {
 			"set it to the region to work in, such as eu-central-1")
 	}
 	_, err := cfg.Credentials.Retrieve(ctx)
-	var out *sts.GetCallerIdentityOutput
 	if err == nil {
-		out, err = sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+		p, err = Whose(ctx, cfg)
 		if _, unreached := errors.AsType[*net.OpError](err); unreached {
 			return p, &advice.Error{Name: "AWS", What: "cannot be reached",
 				Remedy: "see that the network leads there; for an emulator, that it runs where AWS_ENDPOINT_URL says", Cause: err}
@@ -82,6 +81,16 @@ func At(ctx context.Context, cfg aws.Config) (Session, error) {
 		return p, &advice.Error{Name: "AWS", What: "does not say whose account it is",
 			Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, so that `aws sts get-caller-identity` " +
 				"says the account; for an emulator, AWS_ENDPOINT_URL too", Cause: err}
+	}
+	return p, nil
+}
+
+// Whose asks AWS whose credentials these are, and returns its error as it is.
+func Whose(ctx context.Context, cfg aws.Config) (Session, error) {
+	p := Session{Config: cfg}
+	out, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return p, err
 	}
 	p.Caller = aws.ToString(out.Arn)
 	p.Partition, p.Account, p.Region = "aws", aws.ToString(out.Account), cfg.Region

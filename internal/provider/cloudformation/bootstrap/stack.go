@@ -62,6 +62,9 @@ func parseTemplate(body []byte) (t parsed, err error) {
 	return t, nil
 }
 
+// exists reports whether there is a stack with the template.
+func (t parsed) exists() bool { return t.members != nil }
+
 // body returns the text of the template. The same resources give the same text.
 func (t parsed) body() ([]byte, error) {
 	resources, err := json.Marshal(t.resources)
@@ -95,14 +98,13 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 	if p.Emulated {
 		delete(want.resources, "TemplatesPolicy") // the policy requires TLS, which emulators lack
 	}
-	has, exists, err := p.current(ctx)
+	has, err := p.current(ctx)
 	if err != nil {
 		return out, err
 	}
 	if out.Adopted, err = p.adopt(ctx, want, &has); err != nil {
 		return out, err
 	}
-	exists = exists || out.Adopted != nil
 	for id, wanted := range sorted.Map(want.resources) {
 		switch was, known := has.resources[id]; {
 		case !known:
@@ -117,7 +119,7 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 			out.Kept = append(out.Kept, id)
 		}
 	}
-	if exists && out.Made == nil && out.Changed == nil {
+	if has.exists() && out.Made == nil && out.Changed == nil {
 		s, err := p.look(ctx) // an earlier run may have died before it protected the stack
 		if err == nil && s != nil {
 			err = p.protect(ctx, s)
@@ -129,16 +131,16 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 		return out, err
 	}
 	if len(body) > mostInline {
-		if exists, err = p.bucketFirst(ctx, exists, has, want); err != nil {
+		if has, err = p.bucketFirst(ctx, has, want); err != nil {
 			return out, err
 		}
 	}
-	return out, p.bring(ctx, exists, body)
+	return out, p.bring(ctx, has.exists(), body)
 }
 
 // bucketFirst adds only its own bucket to the stack, if it has none yet: CloudFormation then reads
-// the long template from there. It reports whether there is a stack.
-func (p preparation) bucketFirst(ctx context.Context, exists bool, has, want parsed) (bool, error) {
+// the long template from there. It returns what the stack has then.
+func (p preparation) bucketFirst(ctx context.Context, has, want parsed) (parsed, error) {
 	first := parsed{members: want.members, resources: maps.Clone(has.resources)}
 	for id, r := range want.resources {
 		if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // the bucket's policy matches, too
@@ -146,13 +148,13 @@ func (p preparation) bucketFirst(ctx context.Context, exists bool, has, want par
 		}
 	}
 	if len(first.resources) == len(has.resources) {
-		return exists, nil
+		return has, nil
 	}
 	body, err := first.body()
 	if err != nil {
-		return exists, err
+		return has, err
 	}
-	return true, p.bring(ctx, exists, body)
+	return first, p.bring(ctx, has.exists(), body)
 }
 
 // source returns how CloudFormation gets a template: inline in the call, or, if it is too long for
@@ -174,13 +176,13 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// current returns the template of the stack. It removes an empty stack whose creation has failed,
+// current returns the template of the stack, if there is one. It removes an empty stack whose creation has failed,
 // and continues a rollback that has failed.
-func (p preparation) current(ctx context.Context) (has parsed, exists bool, err error) {
-	has.resources = map[string]json.RawMessage{}
+func (p preparation) current(ctx context.Context) (parsed, error) {
+	none := parsed{resources: map[string]json.RawMessage{}}
 	s, err := p.settled(ctx)
 	if err != nil || s == nil {
-		return has, false, err
+		return none, err
 	}
 	switch s.StackStatus {
 	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed,
@@ -188,26 +190,25 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 		types.StackStatusReviewInProgress:
 		p.Say("the stack %s was never made to its end (%s): removing what is left of it", p.name, s.StackStatus)
 		if _, err := p.stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackId}); err != nil {
-			return has, false, fmt.Errorf("removing the stack %s: %w", p.name, err)
+			return none, fmt.Errorf("removing the stack %s: %w", p.name, err)
 		}
 		s, err := p.settled(ctx)
 		if err == nil && s != nil {
 			err = fmt.Errorf("the stack %s is %s and cannot be removed: %s", p.name, s.StackStatus,
 				aws.ToString(s.StackStatusReason))
 		}
-		return has, false, err
+		return none, err
 	case types.StackStatusUpdateRollbackFailed:
 		if err := p.goOn(ctx); err != nil {
-			return has, false, err
+			return none, err
 		}
 	}
 	out, err := p.stacks.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: s.StackId,
 		TemplateStage: types.TemplateStageOriginal})
 	if err != nil {
-		return has, false, fmt.Errorf("reading the template of the stack %s: %w", p.name, err)
+		return none, fmt.Errorf("reading the template of the stack %s: %w", p.name, err)
 	}
-	has, err = parseTemplate([]byte(aws.ToString(out.TemplateBody)))
-	return has, true, err
+	return parseTemplate([]byte(aws.ToString(out.TemplateBody)))
 }
 
 // goOn continues the failed rollback of an update: before that is done, CloudFormation allows

@@ -18,18 +18,18 @@ type call[In, Out any] func(context.Context, *In, ...func(*iam.Options)) (*Out, 
 
 // hanging lists the things of one kind that are attached to a principal: one page of IAM's list has
 // all of them. ids reads them from an answer, and removal makes the request that removes one.
-func hanging[In, Out, Off, Done any](kind string, list call[In, Out], in In, ids func(*Out) []string,
+func hanging[In, Out, Off, Done any](list call[In, Out], in In, ids func(*Out) []string,
 	remove call[Off, Done], removal func(id *string) *Off) lister {
-	return func(ctx context.Context) (all []Attachment, err error) {
+	return func(ctx context.Context) (all []Detach, err error) {
 		out, err := list(ctx, &in)
 		if err != nil {
 			return nil, err
 		}
 		for _, id := range ids(out) {
-			all = append(all, Attachment{kind + " " + id, func(ctx context.Context) error {
+			all = append(all, func(ctx context.Context) error {
 				_, err := remove(ctx, removal(&id))
 				return err
-			}})
+			})
 		}
 		return all, nil
 	}
@@ -44,23 +44,23 @@ func ids[T any](all []T, id func(T) *string) (out []string) {
 }
 
 // A lister lists the attachments of one principal.
-type lister = func(context.Context) ([]Attachment, error)
+type lister = func(context.Context) ([]Detach, error)
 
 func arnOf(p types.AttachedPolicy) *string { return p.PolicyArn }
 
 func (s sdk) onRole(name *string) []lister {
 	return []lister{
-		hanging("policy", s.c.ListRolePolicies, iam.ListRolePoliciesInput{RoleName: name},
+		hanging(s.c.ListRolePolicies, iam.ListRolePoliciesInput{RoleName: name},
 			func(o *iam.ListRolePoliciesOutput) []string { return o.PolicyNames },
 			s.c.DeleteRolePolicy, func(id *string) *iam.DeleteRolePolicyInput {
 				return &iam.DeleteRolePolicyInput{RoleName: name, PolicyName: id}
 			}),
-		hanging("attached policy", s.c.ListAttachedRolePolicies, iam.ListAttachedRolePoliciesInput{RoleName: name},
+		hanging(s.c.ListAttachedRolePolicies, iam.ListAttachedRolePoliciesInput{RoleName: name},
 			func(o *iam.ListAttachedRolePoliciesOutput) []string { return ids(o.AttachedPolicies, arnOf) },
 			s.c.DetachRolePolicy, func(id *string) *iam.DetachRolePolicyInput {
 				return &iam.DetachRolePolicyInput{RoleName: name, PolicyArn: id}
 			}),
-		hanging("instance profile", s.c.ListInstanceProfilesForRole, iam.ListInstanceProfilesForRoleInput{RoleName: name},
+		hanging(s.c.ListInstanceProfilesForRole, iam.ListInstanceProfilesForRoleInput{RoleName: name},
 			func(o *iam.ListInstanceProfilesForRoleOutput) []string {
 				return ids(o.InstanceProfiles, func(v types.InstanceProfile) *string { return v.InstanceProfileName })
 			},
@@ -72,17 +72,17 @@ func (s sdk) onRole(name *string) []lister {
 
 func (s sdk) onUser(name *string) []lister {
 	return []lister{
-		hanging("policy", s.c.ListUserPolicies, iam.ListUserPoliciesInput{UserName: name},
+		hanging(s.c.ListUserPolicies, iam.ListUserPoliciesInput{UserName: name},
 			func(o *iam.ListUserPoliciesOutput) []string { return o.PolicyNames },
 			s.c.DeleteUserPolicy, func(id *string) *iam.DeleteUserPolicyInput {
 				return &iam.DeleteUserPolicyInput{UserName: name, PolicyName: id}
 			}),
-		hanging("attached policy", s.c.ListAttachedUserPolicies, iam.ListAttachedUserPoliciesInput{UserName: name},
+		hanging(s.c.ListAttachedUserPolicies, iam.ListAttachedUserPoliciesInput{UserName: name},
 			func(o *iam.ListAttachedUserPoliciesOutput) []string { return ids(o.AttachedPolicies, arnOf) },
 			s.c.DetachUserPolicy, func(id *string) *iam.DetachUserPolicyInput {
 				return &iam.DetachUserPolicyInput{UserName: name, PolicyArn: id}
 			}),
-		hanging("group", s.c.ListGroupsForUser, iam.ListGroupsForUserInput{UserName: name},
+		hanging(s.c.ListGroupsForUser, iam.ListGroupsForUserInput{UserName: name},
 			func(o *iam.ListGroupsForUserOutput) []string {
 				return ids(o.Groups, func(v types.Group) *string { return v.GroupName })
 			},
@@ -95,7 +95,7 @@ func (s sdk) onUser(name *string) []lister {
 // ofLogins lists the means by which a user logs in, other than access keys.
 func (s sdk) ofLogins(name *string) []lister {
 	return []lister{
-		hanging("MFA device", s.c.ListMFADevices, iam.ListMFADevicesInput{UserName: name},
+		hanging(s.c.ListMFADevices, iam.ListMFADevicesInput{UserName: name},
 			func(o *iam.ListMFADevicesOutput) []string {
 				return ids(o.MFADevices, func(v types.MFADevice) *string { return v.SerialNumber })
 			},
@@ -103,26 +103,26 @@ func (s sdk) ofLogins(name *string) []lister {
 				return &iam.DeactivateMFADeviceInput{UserName: name, SerialNumber: id}
 			}),
 		// There is one password or none.
-		hanging("password", s.c.GetLoginProfile, iam.GetLoginProfileInput{UserName: name},
+		hanging(s.c.GetLoginProfile, iam.GetLoginProfileInput{UserName: name},
 			func(*iam.GetLoginProfileOutput) []string { return []string{*name} },
 			s.c.DeleteLoginProfile, func(*string) *iam.DeleteLoginProfileInput {
 				return &iam.DeleteLoginProfileInput{UserName: name}
 			}),
-		hanging("signing certificate", s.c.ListSigningCertificates, iam.ListSigningCertificatesInput{UserName: name},
+		hanging(s.c.ListSigningCertificates, iam.ListSigningCertificatesInput{UserName: name},
 			func(o *iam.ListSigningCertificatesOutput) []string {
 				return ids(o.Certificates, func(v types.SigningCertificate) *string { return v.CertificateId })
 			},
 			s.c.DeleteSigningCertificate, func(id *string) *iam.DeleteSigningCertificateInput {
 				return &iam.DeleteSigningCertificateInput{UserName: name, CertificateId: id}
 			}),
-		hanging("SSH key", s.c.ListSSHPublicKeys, iam.ListSSHPublicKeysInput{UserName: name},
+		hanging(s.c.ListSSHPublicKeys, iam.ListSSHPublicKeysInput{UserName: name},
 			func(o *iam.ListSSHPublicKeysOutput) []string {
 				return ids(o.SSHPublicKeys, func(v types.SSHPublicKeyMetadata) *string { return v.SSHPublicKeyId })
 			},
 			s.c.DeleteSSHPublicKey, func(id *string) *iam.DeleteSSHPublicKeyInput {
 				return &iam.DeleteSSHPublicKeyInput{UserName: name, SSHPublicKeyId: id}
 			}),
-		hanging("credential of a service", s.c.ListServiceSpecificCredentials,
+		hanging(s.c.ListServiceSpecificCredentials,
 			iam.ListServiceSpecificCredentialsInput{UserName: name},
 			func(o *iam.ListServiceSpecificCredentialsOutput) []string {
 				return ids(o.ServiceSpecificCredentials, func(v types.ServiceSpecificCredentialMetadata) *string {
@@ -136,7 +136,7 @@ func (s sdk) ofLogins(name *string) []lister {
 }
 
 // Attachments implements Policies. If one list fails, the others are still used.
-func (s sdk) Attachments(ctx context.Context, kind plan.Principal, name string) (all []Attachment, err error) {
+func (s sdk) Attachments(ctx context.Context, kind plan.Principal, name string) (all []Detach, err error) {
 	listers := s.onRole(&name)
 	if kind == plan.User {
 		listers = append(s.onUser(&name), s.ofLogins(&name)...)

@@ -397,11 +397,12 @@ func answers(t *testing.T, on principal.IAM, kind plan.Principal, w principal.Wa
 	note("DropTags", on.DropTags(ctx, kind, w.Name, "c", "never"))
 	get()
 	hanging, err := on.Attachments(ctx, kind, w.Name)
-	var names []string
-	for _, a := range hanging {
-		names = append(names, a.Name)
+	note("Attachments", err, len(hanging))
+	for _, detach := range hanging {
+		note("Detach", detach(ctx))
 	}
-	note("Attachments", err, names)
+	policy()
+	note("PutPolicy", on.PutPolicy(ctx, kind, w.Name, "p", document))
 	if kind == plan.User {
 		keysOf(t, on, w.Name, note)
 	}

@@ -42,7 +42,7 @@ type Policies interface {
 	DeletePolicy(ctx context.Context, kind plan.Principal, name, policy string) error
 	// Attachments returns all that must go before a principal can be deleted, except its access
 	// keys; its inline policies are among them. A Keeper attaches nothing else; people may.
-	Attachments(ctx context.Context, kind plan.Principal, name string) ([]Attachment, error)
+	Attachments(ctx context.Context, kind plan.Principal, name string) ([]Detach, error)
 }
 
 // Keys are the access keys of users, and the quotas of the account.
@@ -87,11 +87,8 @@ type KeyInfo struct {
 	Active bool
 }
 
-// An Attachment is attached to a principal. Its name says what it is.
-type Attachment struct {
-	Name   string
-	Detach func(ctx context.Context) error
-}
+// A Detach removes one thing that is attached to a principal.
+type Detach func(ctx context.Context) error
 
 // A Prover tests a new access key.
 type Prover interface {

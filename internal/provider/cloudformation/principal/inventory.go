@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
@@ -29,13 +27,8 @@ const (
 // List lists the broker's principals page by page, including half-made ones, without their target.
 // cursor and next are as in provider.Inventory.
 func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
-	k.once.Do(func() {
-		if k.Reads == nil {
-			k.Reads = rate.NewLimiter(ReadsPerSecond, 1)
-		}
-	})
 	kind, at, _ := strings.Cut(cmp.Or(cursor, string(kinds[0])), " ")
-	listed, more, err := k.IAM.List(ctx, plan.Principal(kind), k.Scope.Path(), at, cmp.Or(k.page, pageSize))
+	listed, more, err := k.IAM.List(ctx, plan.Principal(kind), k.Scope.Path(), at, pageSize)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing %ss: %w", kind, err)
 	}

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -42,15 +41,13 @@ type Keeper struct {
 	Boundary func(offering string) string
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Reads limits how fast List reads tags; nil for ReadsPerSecond.
+	// Reads limits how fast List reads tags.
 	Reads *rate.Limiter
 
-	once  sync.Once                    // sets Reads
 	usage recent.Values[usage]         // by kind
 	read  recent.Values[provider.Tags] // tags that List has read, by ARN and time of creation
 	// looked has the times of creation of the users whose keys lookLate has read, by ARN.
 	looked recent.Values[time.Time]
-	page   int // size of a page of the inventory; 0 for pageSize
 }
 
 const (

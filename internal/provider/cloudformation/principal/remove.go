@@ -114,8 +114,8 @@ func (k *Keeper) remove(ctx context.Context, f Found) error {
 	if err != nil {
 		return absentIsFine(err)
 	}
-	for _, a := range hanging {
-		if err := a.Detach(ctx); absentIsFine(err) != nil {
+	for _, detach := range hanging {
+		if err := detach(ctx); absentIsFine(err) != nil {
 			return err
 		}
 	}

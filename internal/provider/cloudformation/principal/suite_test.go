@@ -48,7 +48,6 @@ func (p *small) keeper(of provider.Tags) *principal.Keeper {
 	if client.mutant == "boundless" {
 		k.Boundary = func(string) string { return "" }
 	}
-	k.Page(cloudtest.PageSize)
 	return k
 }
 
@@ -153,7 +152,7 @@ func factory(kind plan.Principal, mutant string) providertest.Factory {
 		accounts := map[string]*principaltest.Fake{}
 		for id, endpoint := range map[string]string{"000000000001": "east", "000000000002": "west"} {
 			accounts[endpoint] = principaltest.New(id, h.Clock.Now)
-			accounts[endpoint].Settles = settles
+			accounts[endpoint].Settles, accounts[endpoint].Page = settles, cloudtest.PageSize
 		}
 		over := func(things provider.Provider, endpoint string) *small {
 			return &small{things.(*cloudtest.Provider), accounts, endpoint, kind, h.Clock.Now}
