@@ -127,7 +127,7 @@ func newLife(t *testing.T) (*life, *fake) {
 	l.kit = testkit.New(testkit.Options{
 		Store: metered{inmemory.New(), &l.used, map[store.Key]store.Record{}}, Vault: kms.New(keyring{&l.used}, "key"),
 		Now: l.clock.Now, CallTimeout: wired.DefaultCallTimeout, HardTimeout: invocationTime,
-		Providers: map[string]provider.Provider{"demo": planned{made}},
+		Providers: map[string]provider.Provider{"demo": planned{Provider: made}},
 	})
 	return l, stood
 }

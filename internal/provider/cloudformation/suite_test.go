@@ -28,11 +28,16 @@ const (
 )
 
 // A planned provider gets a snapshot that follows from the plan's settings, as it has one from the catalog.
-type planned struct{ *Provider }
+type planned struct {
+	*Provider
+	*mutation
+}
 
 func snapshotWith(settings map[string]any) json.RawMessage {
 	fail, _ := settings["fail"].(string)
+	kind, _ := settings["principal"].(string)
 	m := plan.Settings{
+		Principal: plan.Principal(kind), Assume: []string{"123456789012"},
 		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)),
 		Resources:  map[string]string{"Bucket": kindBucket},
 		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}},
@@ -80,7 +85,31 @@ func (p planned) Bind(ctx context.Context, b provider.Binding) (provider.Status,
 		return provider.Status{}, provider.Failf("asked to fail")
 	}
 	b.Instance = withPlan(b.Instance)
-	return p.Provider.Bind(ctx, b)
+	if p.is("takes-foreign") {
+		p.of = provider.BindingTagsOf(b)
+	}
+	if p.is("forgets-state") {
+		b.State = provider.State{}
+	}
+	st, err := p.Provider.Bind(ctx, b)
+	if p.is("keeps-secret") && err == nil && st.Done {
+		st.State = nil
+	}
+	return st, err
+}
+
+func (p planned) Quarantine(ctx context.Context, h provider.Holding) error {
+	if p.is("open-in-quarantine") {
+		return nil
+	}
+	return p.Provider.Quarantine(ctx, h)
+}
+
+func (p planned) Release(ctx context.Context, h provider.Holding) error {
+	if p.is("never-released") {
+		return nil
+	}
+	return p.Provider.Release(ctx, h)
 }
 
 func (p planned) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
@@ -114,15 +143,16 @@ func (f *fake) keeper(p *Provider, at string, call func(context.Context, string,
 		Boundary: func(offering string) string { return "arn:aws:iam::" + here + ":policy/" + offering }}
 }
 
-func factory(mutant string, emulated bool) providertest.Factory {
+func factory(mutant string, emulated bool, kind plan.Principal) providertest.Factory {
 	return func(*testing.T) *providertest.Harness {
 		clock := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
 		f, calls := newFake(clock.Now), &providertest.Calls{}
-		f.emulated = emulated
+		f.emulated, f.settles = emulated, keySettles
 		open := func(broker, at string, calls *providertest.Calls) planned {
 			p := f.over(broker, at, func(ctx context.Context, _ string, do func() error) error { return calls.Call(ctx, do) })
-			p.mutate(mutant)
-			return planned{p}
+			m := &mutation{name: mutant}
+			m.into(p)
+			return planned{p, m}
 		}
 		p := open("broker-1", here, calls)
 		return &providertest.Harness{
@@ -131,9 +161,9 @@ func factory(mutant string, emulated bool) providertest.Factory {
 				p := open("broker-1", elsewhere, &providertest.Calls{})
 				return p, p
 			},
-			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
+			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small", "principal": string(kind)},
 			Parameters: providertest.Note, Fail: providertest.FailBySetting,
-			Plant: func(_ testing.TB, at, owner provider.Tags) { f.plant(p.Scope, at, owner) },
+			Plant: func(_ testing.TB, at, owner provider.Tags) { f.plant(p.Scope, kind, at, owner) },
 			Look:  func(_ testing.TB, at provider.Tags) string { return f.describe(p.Scope, at) },
 			Opens: func(_ testing.TB, g *provider.Grant) bool { return f.opens(g) },
 			Secrets: func(_ testing.TB, at provider.Tags) int {
@@ -165,9 +195,9 @@ func nameIn(s plan.Scope, in provider.Instance) string {
 }
 
 // plant makes a stack or a principal without asking anybody.
-func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
+func (f *fake) plant(scope plan.Scope, kind plan.Principal, at, owner provider.Tags) {
 	if at.Binding != "" {
-		f.iam(here).Plant(plan.User, scope.Binding(at), scope.BindingPath(at), owner)
+		f.iam(here).Plant(kind, scope.Binding(at), scope.BindingPath(at), owner)
 		return
 	}
 	f.mu.Lock()
@@ -198,16 +228,19 @@ func (f *fake) describe(scope plan.Scope, at provider.Tags) (text string) {
 
 // The suite over CloudFormation in memory; in the subprocesses of TestMutants it is not sound.
 func TestSound(t *testing.T) {
-	providertest.Run(t, factory(os.Getenv(providertest.MutantVariable), false))
+	providertest.Run(t, factory(os.Getenv(providertest.MutantVariable), false, plan.User))
 }
 
 // The race detector needs the one case that has several callers.
-func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory("", false)) }
+func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory("", false, plan.User)) }
 
 // Where events carry no tokens, their ids tell as much.
 func TestEmulated(t *testing.T) {
-	providertest.RunOnce(t, factory("", true))
+	providertest.RunOnce(t, factory("", true, plan.User))
 }
+
+// Bindings of roles pass as those of users do.
+func TestRolesAreSound(t *testing.T) { providertest.RunOnce(t, factory("", false, plan.Role)) }
 
 // The suite catches each mutant of the provider by the case that is there for it.
 func TestMutants(t *testing.T) {
@@ -217,19 +250,79 @@ func TestMutants(t *testing.T) {
 		"one-token":      {Reason: "a call that was refused once is made again with a token of its own", Caught: "Lifecycle"},
 		"one-page":       {Reason: "all that exists is listed", Caught: "Inventory"},
 		"trusts-absence": {Reason: "no absence counts at the wrong target", Caught: "WrongTarget"},
+
+		"boundless":          {Reason: "a principal has a boundary", Caught: "Lifecycle"},
+		"forgets-state":      {Reason: "a key that is recorded is granted", Caught: "Lifecycle"},
+		"keeps-secret":       {Reason: "a secret leaves the state with the grant", Caught: "Grants"},
+		"leftover-key":       {Reason: "a key that was never recorded is revoked", Caught: "Faults"},
+		"never-released":     {Reason: "what is released opens as before", Caught: "Quarantine"},
+		"open-in-quarantine": {Reason: "what is in quarantine opens to nobody", Caught: "Quarantine"},
+		"proves-nothing":     {Reason: "a key works when it is granted", Caught: "Lifecycle"},
+		"takes-foreign":      {Reason: "what is not ours is left alone", Caught: "NotOurs"},
 	})
 }
 
-// mutate has the provider make a mistake of that name; none for the empty one.
-func (p *Provider) mutate(name string) {
-	if name == "" {
+// A mutation is a mistake that a provider makes; a nil one makes none.
+type mutation struct {
+	name string
+	of   provider.Tags // the binding that is being made
+}
+
+func (m *mutation) is(name string) bool { return m != nil && m.name == name }
+
+// into has the provider make the mistake, if it has a name.
+func (m *mutation) into(p *Provider) {
+	if m.name == "" {
 		return
 	}
 	open := p.open
 	p.open = func(target string, t plan.Target) (cloud, func(plan.Location) *principal.Keeper) {
 		c, enter := open(target, t)
-		return mutant{c, name, p.Broker}, enter
+		return mutant{c, m.name, p.Broker}, func(who plan.Location) *principal.Keeper {
+			k := enter(who)
+			if m.is("boundless") {
+				k.Boundary = func(string) string { return "" }
+			}
+			k.IAM, k.Prover = careless{k.IAM, m}, proven{k.Prover, m}
+			return k
+		}
 	}
+}
+
+// A careless IAM stands for a Keeper that does without what the IAM does.
+type careless struct {
+	principal.IAM
+	*mutation
+}
+
+func (c careless) Get(ctx context.Context, kind plan.Principal, name string) (principal.Found, error) {
+	f, err := c.IAM.Get(ctx, kind, name)
+	if c.of.Binding != "" {
+		for _, l := range label.Write(c.of) {
+			f.Tags[l.Name] = l.Value
+		}
+	}
+	return f, err
+}
+
+func (c careless) DeleteKey(ctx context.Context, user, id string) error {
+	if c.is("leftover-key") {
+		return nil
+	}
+	return c.IAM.DeleteKey(ctx, user, id)
+}
+
+// A proven key may not have been proved.
+type proven struct {
+	principal.Prover
+	*mutation
+}
+
+func (p proven) Prove(ctx context.Context, k principal.Key, proof *plan.Proof, values map[string]string) (bool, string, error) {
+	if p.is("proves-nothing") {
+		return true, "", nil
+	}
+	return p.Prover.Prove(ctx, k, proof, values)
 }
 
 // A mutant is a cloud that is asked for something else than it should be.
@@ -292,12 +385,13 @@ func histories() crashtest.Subject {
 		New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
 			f := newFake(now)
 			f.takes = 200 * time.Millisecond
-			p := onFake{planned{f.over(testkit.Identity, here, func(_ context.Context, name string, do func() error) error {
+			made := f.over(testkit.Identity, here, func(_ context.Context, name string, do func() error) error {
 				if slices.Contains(reading, name) { // which is no effect
 					return do()
 				}
 				return effect(name, do)
-			})}, f}
+			})
+			p := onFake{planned{Provider: made}, f}
 			return p, p
 		},
 	}

@@ -26,6 +26,8 @@ import (
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
+const scope = plan.Scope("longshore-abcdefgh")
+
 // A bench is one account with a Keeper, and a worker's records of bindings.
 type bench struct {
 	t *testing.T
@@ -48,6 +50,16 @@ func newBench(t *testing.T, kind plan.Principal) *bench {
 	}
 	b.m, b.v = planOf(kind)
 	return b
+}
+
+// planOf is what the benches' plan means.
+func planOf(kind plan.Principal) (plan.Settings, map[string]string) {
+	m := plan.Settings{
+		Format: plan.Format, Offering: "thing", Principal: kind, Assume: []string{"123456789012"},
+		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"x:Use","Resource":"${Arn}"}]}`),
+		Proof:  &plan.Proof{Service: "x"}, Credentials: map[string]string{"arn": "${Arn}"},
+	}
+	return m, map[string]string{"Arn": "arn:aws:x:::thing", plan.ValueRegion: "us-east-1", plan.ValuePartition: "aws"}
 }
 
 // binding is a new one; its operation begins now.
