@@ -118,39 +118,34 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// An update keeps what nobody changes.
+// An update keeps what nobody changes. A parameter that the user has removed has no effect any more: GET does not show it.
 func TestUpdatedValues(t *testing.T) {
 	four := "4"
-	m := plan.Settings{Parameters: map[string]plan.Source{
+	removable := map[string]plan.Source{"Days": {Parameter: "days", Value: &four}, "Note": {Parameter: "note"}}
+	sources := map[string]plan.Source{
 		"Given": {Parameter: "given"}, "Fixed": {Value: &four}, "Secret": {Parameter: "secret", Secret: true},
 		"Space": {Context: "space"},
-	}}
+	}
 	has := map[string]bool{"Given": true, "Fixed": true, "Secret": true, "Space": true}
 	i := inputs{parameters: map[string]any{"given": "new"}, place: provider.Place{Space: "renamed"}}
 	for name, c := range map[string]struct {
-		same bool
-		has  map[string]bool
-		want []parameter
+		sources map[string]plan.Source
+		same    bool
+		has     map[string]bool
+		want    []parameter
 	}{
-		"SamePlan": {true, has, []parameter{
+		"SamePlan": {sources, true, has, []parameter{
 			{name: "Fixed", keep: true}, {name: "Given", value: "new"}, {name: "Secret", keep: true},
 			{name: "Space", keep: true}}},
-		"OtherPlan": {false, has, []parameter{
+		"OtherPlan": {sources, false, has, []parameter{
 			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Secret", keep: true},
 			{name: "Space", value: "renamed"}}},
-		"NewParameters": {false, map[string]bool{}, []parameter{
+		"NewParameters": {sources, false, map[string]bool{}, []parameter{
 			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Space", value: "renamed"}}},
+		// The note is the template's own again.
+		"Removed": {removable, true, map[string]bool{"Days": true, "Note": true}, []parameter{{name: "Days", value: "4"}}},
 	} {
-		expect.Same(t, name, c.want, expect.Get(i.passed(m, c.same, c.has))(t, name), cmp.AllowUnexported(parameter{}))
+		got := expect.Get(i.passed(plan.Settings{Parameters: c.sources}, c.same, c.has))(t, name)
+		expect.Same(t, name, c.want, got, cmp.AllowUnexported(parameter{}))
 	}
-}
-
-// A parameter that the user has removed has no effect any more: GET does not show it.
-func TestRemovedValues(t *testing.T) {
-	never := "0"
-	m := plan.Settings{Parameters: map[string]plan.Source{"Days": {Parameter: "days", Value: &never},
-		"Note": {Parameter: "note"}}}
-	got := expect.Get(inputs{}.passed(m, true, map[string]bool{"Days": true, "Note": true}))(t)
-	want := []parameter{{name: "Days", value: "0"}} // the other is the template's own again
-	expect.Same(t, "what is passed", want, got, cmp.AllowUnexported(parameter{}))
 }

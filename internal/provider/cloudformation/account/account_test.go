@@ -68,17 +68,14 @@ func TestEverythingIsKept(t *testing.T) {
 	expect.Same(t, "resources", want, kinds)
 }
 
-// IAM refuses what is larger: it is said before anything is made.
-func TestPoliciesFit(t *testing.T) {
+// IAM refuses larger policies, and a role without an external id could be taken by anybody: it is said before anything is made.
+func TestResourcesAreRefused(t *testing.T) {
 	wide := queue(t)
 	wide.Permissions[0].Statement[0].Action = slices.Repeat(iampolicy.Texts{"sqs:ReceiveMessage"}, 800)
 	if _, err := account.Resources(scope, []account.Offering{wide}, account.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "10240") {
 		t.Errorf("permissions that are too large: %v", err)
 	}
-}
-
-func TestAccessNeedsAnExternalID(t *testing.T) {
 	open := account.Trust{Principals: trust.Principals}
 	if _, err := account.Resources(scope, nil, account.Options{Trust: &open}); err == nil {
 		t.Error("a role that anybody may have taken for him was made")

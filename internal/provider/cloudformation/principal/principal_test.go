@@ -144,14 +144,17 @@ func (b *bench) opens(g *provider.Grant) bool {
 
 func (b *bench) name(of provider.Binding) string { return b.Scope.Binding(provider.BindingTagsOf(of)) }
 
+// A key is granted when AWS knows it everywhere. A synchronous bind ends in the time that a platform waits, as long as AWS
+// refuses the new key no longer than the guide says.
 func TestAKeyIsProvedBeforeItIsGranted(t *testing.T) {
+	const promised = 8 * time.Second
 	b := newBench(t, plan.User)
-	b.fake.Settles = 5 * time.Second
+	b.fake.Settles = promised / 2 // refused for as long, and in places for as long again
 	of := b.first()
 	start := b.clock.Now()
 	g := b.mustBind(&of)
-	if !b.opens(g) || b.clock.Now().Sub(start) < 10*time.Second {
-		t.Error("granted before AWS knew the key everywhere")
+	if took := b.clock.Now().Sub(start); !b.opens(g) || took < promised || took > wired.MaxWait/2 {
+		t.Errorf("granted after %v: before AWS knew the key everywhere, or later than within %v", took, wired.MaxWait/2)
 	}
 	expect.Same(t, "credentials", map[string]any{"arn": "arn:aws:x:::thing", "region": "us-east-1",
 		"access_key_id": text(g, "access_key_id"), "secret_access_key": text(g, "secret_access_key")}, g.Credentials)
@@ -377,7 +380,7 @@ func TestABindIsOvertaken(t *testing.T) {
 	}
 }
 
-// A role's external id is its binding's own, and the same in each step.
+// A role's external id is its binding's own, and the same in each step. Who may assume it is what the plan says now.
 func TestRolesHaveExternalIDs(t *testing.T) {
 	b := newBench(t, plan.Role)
 	one, grant := b.bound(1)
@@ -394,29 +397,21 @@ func TestRolesHaveExternalIDs(t *testing.T) {
 		`"Principal":{"AWS":["arn:aws:iam::123456789012:root"]},"Condition":{"StringEquals":{"sts:ExternalId":"%s"}}}]}`,
 		first["external_id"])
 	expect.Same(t, "trust", want, f.Trust)
-}
 
-// Who may assume the roles of an instance is what its plan says now; the external ids stay.
-func TestRewriteOfTrust(t *testing.T) {
-	b := newBench(t, plan.Role)
-	of, g := b.bound(1)
-	id, _ := g.Credentials["external_id"].(string)
 	b.m.Assume = []string{"210987654321", "arn:aws:iam::123456789012:role/app"}
 	for range 2 {
-		b.rewrite(of)
-		f := expect.Get(b.IAM.Get(t.Context(), plan.Role, b.name(of)))(t)
-		if !strings.Contains(f.Trust, `"AWS":["arn:aws:iam::210987654321:root","arn:aws:iam::123456789012:role/app"]`) ||
-			!strings.Contains(f.Trust, `"sts:ExternalId":"`+id+`"`) {
-			t.Errorf("trust %s", f.Trust)
-		}
+		b.rewrite(one)
+		f := expect.Get(b.IAM.Get(t.Context(), plan.Role, b.name(one)))(t)
+		expect.Says(t, "trust", f.Trust, `"AWS":["arn:aws:iam::210987654321:root","arn:aws:iam::123456789012:role/app"]`,
+			`"sts:ExternalId":"`+text(grant, "external_id")+`"`)
 	}
 	b.m.Assume = []string{"*"}
-	if _, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err == nil {
+	if _, err := b.Rewrite(t.Context(), one.Instance, b.m, b.v); err == nil {
 		t.Error("a role may be assumed by anybody")
 	}
 	b.m.Assume = []string{"123456789012"}
-	expect.OK(t, b.IAM.SetTrust(t.Context(), b.name(of), `{"Statement":[]}`))
-	b.rewrite(of)
+	expect.OK(t, b.IAM.SetTrust(t.Context(), b.name(one), `{"Statement":[]}`))
+	b.rewrite(one)
 	expect.Says(t, "the log", b.log.String(), "somebody has changed")
 }
 
@@ -534,19 +529,6 @@ func TestTagsAreReadAtAFixedRate(t *testing.T) {
 	b.Reads.SetBurst(0)
 	if page, _, err := b.List(ctx, ""); err != nil || len(page) != 3 {
 		t.Errorf("listed again: %d, error %v", len(page), err)
-	}
-}
-
-// A synchronous bind ends in the time that a platform waits, as long as AWS refuses the new key no longer than the guide says.
-func TestSynchronousBindsEndInTime(t *testing.T) {
-	const promised = 8 * time.Second
-	b := newBench(t, plan.User)
-	b.fake.Settles = promised / 2 // refused for as long, and in places for as long again
-	of := b.first()
-	start := b.clock.Now()
-	b.mustBind(&of)
-	if took := b.clock.Now().Sub(start); took > wired.MaxWait/2 {
-		t.Errorf("took %v of %v", took, wired.MaxWait)
 	}
 }
 
