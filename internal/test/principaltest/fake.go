@@ -238,7 +238,7 @@ func (c *Client) on(
 }
 
 func (f *Fake) found(e *entity) principal.Found {
-	return principal.Found{Kind: e.kind, Name: e.name, ARN: f.arn(e), Path: e.path, Created: e.created.Truncate(time.Second)}
+	return principal.Found{Kind: e.kind, Name: e.name, ARN: f.arn(e), Created: e.created.Truncate(time.Second)}
 }
 
 // List implements principal.Principals.

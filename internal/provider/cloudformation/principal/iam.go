@@ -59,10 +59,10 @@ type Keys interface {
 
 // Found is an existing user or role.
 type Found struct {
-	Kind            plan.Principal
-	Name, ARN, Path string
-	Created         time.Time // UTC
-	Tags            map[string]string
+	Kind      plan.Principal
+	Name, ARN string
+	Created   time.Time // UTC
+	Tags      map[string]string
 	// Trust is the policy document that says who may assume a role; empty for a user.
 	Trust string
 }

@@ -78,16 +78,16 @@ func (s sdk) Get(ctx context.Context, kind plan.Principal, name string) (Found, 
 }
 
 func foundUser(u *types.User) Found {
-	return foundOf(plan.User, u.UserName, u.Arn, u.Path, u.CreateDate, u.Tags)
+	return foundOf(plan.User, u.UserName, u.Arn, u.CreateDate, u.Tags)
 }
 
 func foundRole(r *types.Role) Found {
-	return foundOf(plan.Role, r.RoleName, r.Arn, r.Path, r.CreateDate, r.Tags)
+	return foundOf(plan.Role, r.RoleName, r.Arn, r.CreateDate, r.Tags)
 }
 
-func foundOf(kind plan.Principal, name, arn, path *string, created *time.Time, tags []types.Tag) Found {
-	f := Found{Kind: kind, Name: aws.ToString(name), ARN: aws.ToString(arn), Path: aws.ToString(path),
-		Created: aws.ToTime(created).UTC(), Tags: map[string]string{}}
+func foundOf(kind plan.Principal, name, arn *string, created *time.Time, tags []types.Tag) Found {
+	f := Found{Kind: kind, Name: aws.ToString(name), ARN: aws.ToString(arn), Created: aws.ToTime(created).UTC(),
+		Tags: map[string]string{}}
 	for _, t := range tags {
 		f.Tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
 	}
