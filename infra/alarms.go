@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -24,16 +25,16 @@ const runbook = "docs/operations.md"
 // no alarm. CloudWatch bills each metric of an alarm, so there are only a few: for faults that
 // clients see, for work that makes no progress, and for the reaper, which would notice such work.
 type Alarms struct {
-	scope     constructs.Construct
-	operators *Operators
+	scope constructs.Construct
+	topic awssns.ITopic // that they are sent to; nil if nobody receives them
 	// All lists the alarms for a dashboard.
 	All []interfacesawscloudwatch.IAlarmRef
 }
 
 // NewAlarms makes the alarms.
 func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestApi, reaper awslambda.Function,
-	operators *Operators) *Alarms {
-	a := &Alarms{scope: subscope(scope, "Alarms"), operators: operators}
+	topic awssns.ITopic) *Alarms {
+	a := &Alarms{scope: subscope(scope, "Alarms"), topic: topic}
 	// Each of these faults ends in a 5xx: a function that fails, a function that Lambda refuses to
 	// run, or a table or key that cannot be used.
 	a.add("Failing", "Requests end in a 5xx", rest.MetricServerError(each("Sum")), 5, 1)
@@ -88,8 +89,8 @@ func (a *Alarms) add(id, what string, metric awscloudwatch.IMetric, threshold, p
 		change(props)
 	}
 	alarm := awscloudwatch.NewAlarm(a.scope, &id, props)
-	if a.operators.Topic != nil {
-		action := awscloudwatchactions.NewSnsAction(a.operators.Topic)
+	if a.topic != nil {
+		action := awscloudwatchactions.NewSnsAction(a.topic)
 		alarm.AddAlarmAction(action)
 		alarm.AddOkAction(action)
 	}

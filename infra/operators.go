@@ -12,22 +12,16 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Operators are the people who receive alarms.
-type Operators struct {
-	// Topic is the topic that alarms are sent to; nil if nobody receives them.
-	Topic awssns.ITopic
-	scope constructs.Construct
-}
-
-// NewOperators uses the given topic, or makes one that writes to the given address once its owner
-// has confirmed the subscription. With neither topic nor address, the deployment warns.
-func NewOperators(scope constructs.Construct, s Settings) *Operators {
-	o := &Operators{scope: subscope(scope, "Operators")}
+// NewTopic returns the topic that operators are told by: the given one, or one that writes to the
+// given address once its owner has confirmed the subscription. With neither topic nor address, it is
+// nil, and the deployment warns.
+func NewTopic(scope constructs.Construct, s Settings, key awskms.IKey) (told awssns.ITopic) {
+	scope = subscope(scope, "Operators")
 	switch {
 	case s.AlarmTopic != "":
-		o.Topic = awssns.Topic_FromTopicArn(o.scope, new("Topic"), &s.AlarmTopic)
+		told = awssns.Topic_FromTopicArn(scope, new("Topic"), &s.AlarmTopic)
 	case s.AlarmEmail != "":
-		topic := awssns.NewTopic(o.scope, new("Topic"), &awssns.TopicProps{
+		topic := awssns.NewTopic(scope, new("Topic"), &awssns.TopicProps{
 			DisplayName: new("Alarms of the service broker"), EnforceSSL: new(true),
 		})
 		// A policy of the topic's own replaces the default one, which lets the alarms of the account write.
@@ -35,27 +29,26 @@ func NewOperators(scope constructs.Construct, s Settings) *Operators {
 			Sid: new("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: &[]*string{topic.TopicArn()},
 			Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(new("cloudwatch.amazonaws.com"), nil)},
 			Conditions: &map[string]any{
-				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(o.scope).Account()},
+				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()},
 			},
 		}))
 		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(&s.AlarmEmail, nil))
-		o.Topic = topic
+		told = topic
 	default:
-		awscdk.Annotations_Of(o.scope).AddWarningV2(new("longshore:nobody"), new(
+		awscdk.Annotations_Of(scope).AddWarningV2(new("longshore:nobody"), new(
 			"Alarms reach nobody: they are only shown in CloudWatch. Deploy with -c "+ContextAlarmEmail+"=ADDRESS or -c "+
 				ContextAlarmTopic+"=ARN"))
+		return nil
 	}
-	return o
+	watchKey(scope, told, key)
+	return told
 }
 
-// WatchKey notifies the operators when somebody disables the key or schedules its deletion: after that,
+// watchKey notifies the operators when somebody disables the key or schedules its deletion: after that,
 // no sealed record could be read. AWS sends this event only if the account has a CloudTrail trail.
 // Without one, the alarm NoReaper is raised within ten minutes, since the table needs the same key.
-func (o *Operators) WatchKey(key awskms.IKey) {
-	if o.Topic == nil {
-		return
-	}
-	rule := awsevents.NewRule(o.scope, new("Key"), &awsevents.RuleProps{
+func watchKey(scope constructs.Construct, told awssns.ITopic, key awskms.IKey) {
+	rule := awsevents.NewRule(scope, new("Key"), &awsevents.RuleProps{
 		Description: new("Tells of the key's being disabled, or its deletion planned"),
 		EventPattern: &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.kms"),
@@ -66,7 +59,7 @@ func (o *Operators) WatchKey(key awskms.IKey) {
 				"resources":   map[string]any{"ARN": &[]*string{key.KeyArn()}},
 			},
 		},
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewSnsTopic(o.Topic, nil)},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewSnsTopic(told, nil)},
 	})
 	// The account and region of the stack are not known here; the topic's ARN has them.
 	awscdk.Annotations_Of(rule).AcknowledgeWarning(new("@aws-cdk/aws-events:ruleUnresolvedEnvironment"), nil)

@@ -76,7 +76,7 @@ func readServices(s *Settings, r *reader, state string) {
 	if emulator != "" && emulator != emulatorMiniStack && emulator != emulatorLocalStack {
 		r.refuse(contextEmulator, emulator, emulatorMiniStack+" or "+emulatorLocalStack+", and nothing on AWS")
 	}
-	s.Services = Services{Emulator: emulator, Options: account.Options{Emulated: emulator != ""}}
+	s.Services.Emulator, s.Services.Emulated = emulator, emulator != ""
 	if targets == "" {
 		return
 	}
@@ -88,8 +88,8 @@ func readServices(s *Settings, r *reader, state string) {
 		r.problems = append(r.problems, err)
 		return
 	}
-	s.Services.Options = account.OptionsFor(all)
-	s.Services.Emulated = emulator != ""
+	its := account.OptionsFor(all)
+	s.Services.Access, s.Services.Regions = its.Access, its.Regions
 	text, _ := json.Marshal(all) // it was read from JSON
 	s.Services.Targets = string(text)
 }

@@ -273,7 +273,7 @@ func (s Settings) checkReach(r *reader) {
 		r.refuse(ContextPlatformRate, strconv.Itoa(s.PlatformRate),
 			fmt.Sprintf("no more than %s, which is %d for all", ContextThrottleRate, s.ThrottleRate))
 	}
-	if s.WebACL != "" && s.WebACL != WebACLBuilt {
+	if s.WebACL != WebACLBuilt {
 		r.match(ContextWebACL, s.WebACL, webACLARN, WebACLBuilt+", or the ARN of a regional web ACL of WAF v2")
 	}
 	if s.WebACL == WebACLBuilt && s.PlatformRate == 0 {

@@ -36,9 +36,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	dead.OfExecutions(made.workflow.StateMachine)
 	schedule(stack, made.reaper, dead.Queue)
 	api := NewAPI(stack, s, made.api)
-	operators := NewOperators(stack, s)
-	operators.WatchKey(state.Key)
-	alarms := NewAlarms(stack, s, api.REST, made.reaper, operators)
+	alarms := NewAlarms(stack, s, api.REST, made.reaper, NewTopic(stack, s, state.Key))
 	if s.Dashboard {
 		NewDashboard(stack, s.Stack, alarms, dead.Queue, made.api, made.provisioner, made.reaper)
 	}
