@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -177,15 +179,15 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// overtaken are records that change once the page has looked at them, and before its act does.
+// An overtaken store changes once the page has read it, and before its act reads it.
 type overtaken struct {
-	*ledger.Ledger
+	store.Store
 	change func()
 }
 
-func (o overtaken) Record(ctx context.Context, k lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+func (o overtaken) Get(ctx context.Context, k store.Key) (store.Record, error) {
 	o.change()
-	return o.Ledger.Record(ctx, k, now)
+	return o.Store.Get(ctx, k)
 }
 
 // A form that was to start an operation again deletes nothing once that has failed, be it before the form arrives or while it is
@@ -200,7 +202,7 @@ func TestAFormToStartAgainDeletesNothing(t *testing.T) {
 	form := url.Values{"do": {"retry"}, "token": {r.Token().String()}, "attempt": {"3"}}
 	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "Start this operation again?")
 	failed := expect.Get(r.Fail(epoch, lifecycle.Failure{Message: "No room."}))(t)
-	d.server.Acts.Records = overtaken{d.records, func() { d.put(failed) }}
+	d.server.Acts.Records = ledger.New(overtaken{d.store, sync.OnceFunc(func() { d.put(failed) })}, nil)
 	d.sees(d.ask("POST", "/console/act", form), http.StatusConflict, "Nothing was done", "It has failed meanwhile")
 	d.server.Acts.Records = d.records
 	d.sees(d.ask("POST", "/console/act", form), http.StatusConflict, "Nothing was done")

@@ -38,6 +38,7 @@ var (
 // A desk is a server over a table, a browser's cookies, and the log.
 type desk struct {
 	*testing.T
+	store   *memory.Store
 	records *ledger.Ledger
 	vault   vault.Vault
 	data    *datakey.Vault
@@ -52,9 +53,9 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{T: t, now: epoch, cookies: map[string]*http.Cookie{}}
+	d := &desk{T: t, now: epoch, store: memory.New(), cookies: map[string]*http.Cookie{}}
 	id := func() string { return fmt.Sprintf("%022d", d.ids.Add(1)) }
-	d.records = ledger.New(memory.New(), id)
+	d.records = ledger.New(d.store, id)
 	d.vault = expect.Get(vault.NewLocal(bytes.Repeat([]byte("k"), 32)))(t)
 	d.data = datakey.New(d.records, d.vault)
 	d.server = pages.New(pages.Options{
