@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -21,7 +20,7 @@ import (
 // (INP-19).
 type route struct {
 	name    string // for the log, which must not show identifiers
-	path    string
+	path    []string
 	methods map[string]handler // always with a GET
 }
 
@@ -32,25 +31,29 @@ const (
 )
 
 var routes = []route{
-	{"catalog", "v2/catalog", map[string]handler{http.MethodGet: (*Server).getCatalog}},
-	{"instance", instancePath, map[string]handler{
+	{"catalog", strings.Split("v2/catalog", "/"), map[string]handler{http.MethodGet: (*Server).getCatalog}},
+	{"instance", strings.Split(instancePath, "/"), map[string]handler{
 		http.MethodPut: (*Server).provision, http.MethodPatch: (*Server).update,
 		http.MethodDelete: (*Server).deprovision, http.MethodGet: (*Server).getInstance,
 	}},
-	{"instance last operation", instancePath + polled, map[string]handler{http.MethodGet: (*Server).lastOperation}},
-	{"binding", bindingPath, map[string]handler{
+	{"instance last operation", strings.Split(instancePath+polled, "/"), map[string]handler{
+		http.MethodGet: (*Server).lastOperation,
+	}},
+	{"binding", strings.Split(bindingPath, "/"), map[string]handler{
 		http.MethodPut: (*Server).bind, http.MethodDelete: (*Server).delete, http.MethodGet: (*Server).getBinding,
 	}},
-	{"binding last operation", bindingPath + polled, map[string]handler{http.MethodGet: (*Server).lastOperation}},
-	{"operation", "operations/*", map[string]handler{
+	{"binding last operation", strings.Split(bindingPath+polled, "/"), map[string]handler{
+		http.MethodGet: (*Server).lastOperation,
+	}},
+	{"operation", strings.Split("operations/*", "/"), map[string]handler{
 		http.MethodGet: (*Server).getOperation, http.MethodDelete: (*Server).cancelOperation,
 	}},
 }
 
-// find returns the route of an escaped path; one without methods if no route matches.
-func find(escaped string) route {
+// find returns the route of a path; one without methods if no route matches.
+func find(path []string) route {
 	for _, known := range routes {
-		if is, _ := path.Match(known.path, escaped); is {
+		if slices.EqualFunc(known.path, path, func(want, got string) bool { return want == "*" || want == got }) {
 			return known
 		}
 	}
@@ -81,9 +84,9 @@ func (s *Server) route(c *call) (handler, error) {
 		return nil, &headed{lifecycle.Refuse(lifecycle.MethodNotAllowed,
 			"This path does not support the method; it supports %s.", allow), header{"Allow", allow}}
 	}
-	at, i := 0, -1
-	for want := range strings.SplitSeq(c.at.path, "/") {
-		if i++; want != "*" {
+	at := 0
+	for i, want := range c.at.path {
+		if want != "*" {
 			continue
 		}
 		if c.path[i] == "" {

@@ -219,8 +219,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := logs.Begin(r.Context())
 	id := RequestIdentity(r.Header)
 	logs.AddRequest(ctx, id)
-	at := find(strings.TrimPrefix(r.URL.EscapedPath(), prefix+"/"))
-	c := &call{Request: r, at: at, path: path, Caller: broker.Caller{Received: received}, version: newest}
+	c := &call{Request: r, at: find(path), path: path, Caller: broker.Caller{Received: received}, version: newest}
 	resp, err := s.answer(ctx, w, c, prefix)
 	if err == nil {
 		err = resp.encode()
