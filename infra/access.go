@@ -58,7 +58,7 @@ func newRateACL(scope constructs.Construct, rate int) awswafv2.CfnWebACL {
 	}
 	return awswafv2.NewCfnWebACL(scope, new("ACL"), &awswafv2.CfnWebACLProps{
 		Scope:            new("REGIONAL"),
-		Description:      new("Bounds how much each platform may ask"),
+		Description:      new("Limits the requests of each platform"),
 		DefaultAction:    &awswafv2.CfnWebACL_DefaultActionProperty{Allow: &awswafv2.CfnWebACL_AllowActionProperty{}},
 		VisibilityConfig: unseen("longshore"),
 		CustomResponseBodies: &map[string]any{tooMany: &awswafv2.CfnWebACL_CustomResponseBodyProperty{

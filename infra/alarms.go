@@ -41,12 +41,12 @@ func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestAp
 	a.add("Stuck", "Operations are started again and again", own(s.Stack, metrics.PastDue, "Maximum", nil), 1, 3)
 	// The metric is 0 for a sweep without faults and 1 for one that failed, so its minimum is 1 if
 	// all have failed; if none has run, there is no data.
-	a.add("NoReaper", "No sweep of the reaper has come to its end without a fault", reaper.MetricErrors(each("Minimum")), 1, 2,
+	a.add("NoReaper", "No sweep of the reaper has ended without a fault", reaper.MetricErrors(each("Minimum")), 1, 2,
 		func(props *awscloudwatch.AlarmProps) {
 			props.TreatMissingData = awscloudwatch.TreatMissingData_BREACHING
 		})
 	a.add("ReaperHalted",
-		"The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise",
+		"The reaper found more things without a record than it may remove, and leaves them alone until an operator resumes it",
 		own(s.Stack, metrics.Halted, "Maximum", nil), 1, 1)
 	if slices.ContainsFunc(s.providers(), func(name string) bool { return providerRows[name].targets }) {
 		// A server that restarts is noticed once. Lasting trouble is written every ten minutes, by

@@ -54,7 +54,7 @@ func NewDashboard(scope constructs.Construct, stack string, raised *Alarms, dead
 					graph("Operations settled", settled),
 				},
 				{
-					graph("Past due, and dead letters", late), graph("Functions' errors and refusals", errors),
+					graph("Overdue, and dead letters", late), graph("Functions' errors and refusals", errors),
 					graph("Functions' times, p99", durations),
 				},
 			},

@@ -44,7 +44,7 @@ func (d *DeadLetters) OfFunction(f awslambda.Function) {
 // OfExecutions sends the executions that did not succeed to the queue.
 func (d *DeadLetters) OfExecutions(machine awsstepfunctions.StateMachine) {
 	awsevents.NewRule(d.scope, new("Abandoned"), &awsevents.RuleProps{
-		Description: new("Tells of executions that ended without settling their operation"),
+		Description: new("Reports executions that ended without settling their operation"),
 		EventPattern: &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.states"),
 			DetailType: jsii.Strings("Step Functions Execution Status Change"),

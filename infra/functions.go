@@ -57,7 +57,7 @@ func NewFunction(scope constructs.Construct, s Settings, props *FunctionProps) a
 	}
 	writing := allow("Log", log.LogGroupArn(), "logs:CreateLogStream", "logs:PutLogEvents")
 	role := awsiam.NewRole(scope, new("Role"), &awsiam.RoleProps{
-		Description:    new("All that the function " + props.Name + " may do"),
+		Description:    new("Everything that the function " + props.Name + " may do"),
 		AssumedBy:      awsiam.NewServicePrincipal(new("lambda.amazonaws.com"), nil),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(writing, tracing.Grants(), props.Grants)},
 	})

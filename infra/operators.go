@@ -49,7 +49,7 @@ func NewTopic(scope constructs.Construct, s Settings, key awskms.IKey) (told aws
 // Without one, the alarm NoReaper is raised within ten minutes, since the table needs the same key.
 func watchKey(scope constructs.Construct, told awssns.ITopic, key awskms.IKey) {
 	rule := awsevents.NewRule(scope, new("Key"), &awsevents.RuleProps{
-		Description: new("Tells of the key's being disabled, or its deletion planned"),
+		Description: new("Reports that the key was disabled or scheduled for deletion"),
 		EventPattern: &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.kms"),
 			DetailType: jsii.Strings("AWS API Call via CloudTrail"),

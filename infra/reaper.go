@@ -15,7 +15,7 @@ func schedule(scope constructs.Construct, reaper awslambda.Function, deadLetters
 	scope = subscope(scope, "Schedule")
 	minute := awscdk.Duration_Minutes(jsii.Number(1))
 	awsevents.NewRule(scope, new("Rule"), &awsevents.RuleProps{
-		Description: new("Has what is past due looked at"),
+		Description: new("Starts a sweep of the reaper"),
 		Schedule:    awsevents.Schedule_Rate(minute),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(reaper, &awseventstargets.LambdaFunctionProps{
 			RetryAttempts: jsii.Number(0), MaxEventAge: minute, DeadLetterQueue: deadLetters,

@@ -15,7 +15,7 @@ func addRefusals(rest awsapigateway.RestApi) {
 		description, retryAfter string // a number of seconds; empty for none
 	}{
 		{awsapigateway.ResponseType_DEFAULT_4XX(),
-			"The request is not one that this service broker takes, or not from here.", ""},
+			"The service broker does not accept this request, or not from this address.", ""},
 		{awsapigateway.ResponseType_DEFAULT_5XX(),
 			"The service broker has failed, or did not answer in time. Whether the request had an effect is not known.", ""},
 		{awsapigateway.ResponseType_THROTTLED(), "There are too many requests at once. Repeat this one after some seconds.", "5"},

@@ -25,7 +25,7 @@ type Secrets struct {
 func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
 	scope = subscope(scope, "Secrets")
 	secret := awssecretsmanager.NewSecret(scope, new("Platform"), &awssecretsmanager.SecretProps{
-		Description:   new("What platforms log in to the broker with, and their ids"),
+		Description:   new("The platforms' logins to the broker, and their ids"),
 		EncryptionKey: key,
 		RemovalPolicy: awscdk.RemovalPolicy_RETAIN,
 		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{

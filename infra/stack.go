@@ -115,30 +115,30 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 		awscdk.NewCfnOutput(stack, &name, &awscdk.CfnOutputProps{Description: &description, Value: value})
 	}
 	output(outputs.API, "Id of the REST API", api.REST.RestApiId())
-	output(outputs.URL, "What the platform is given as the broker's URL", api.URL)
-	output(outputs.Secret, "What holds the platform's user name and password, in Secrets Manager", secrets.ARN)
-	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
-	output(outputs.Broker, "The broker's own identity, which all that it makes carries", identity(stack, s.Broker))
-	output(outputs.Key, "What the records are sealed and encrypted with", state.Key.KeyArn())
-	output(outputs.StateMachine, "What drives operations", made.workflow.StateMachine.StateMachineArn())
-	output(outputs.DeadLetters, "What tells of calls and executions that came to no end", dead.Queue.QueueUrl())
-	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
+	output(outputs.URL, "The broker's URL, to register with the platform", api.URL)
+	output(outputs.Secret, "The secret with the platform's user name and password", secrets.ARN)
+	output(outputs.Table, "The table with the broker's records", state.Table.TableName())
+	output(outputs.Broker, "The broker's identity, which labels everything that it makes", identity(stack, s.Broker))
+	output(outputs.Key, "The key that seals and encrypts the records", state.Key.KeyArn())
+	output(outputs.StateMachine, "The state machine that drives operations", made.workflow.StateMachine.StateMachineArn())
+	output(outputs.DeadLetters, "The queue with failed calls and executions", dead.Queue.QueueUrl())
+	output(outputs.Register, "The command that registers the broker with Cloud Foundry", secrets.Register(api.URL))
 	if made.calls.ARN != nil {
 		output(outputs.Calls, "The function that calls providers inside the VPC", made.calls.ARN)
-		output(outputs.InVPC, "The providers that it calls", made.calls.Providers)
+		output(outputs.InVPC, "The providers that this function calls", made.calls.Providers)
 	}
 	for _, name := range s.providers() {
 		if secrets := s.Servers[name].Secrets; secrets != nil {
-			output(outputs.Secrets(name), "The secrets that say how the servers of "+name+" are reached",
+			output(outputs.Secrets(name), "The secrets with the addresses and logins of the "+name+" servers",
 				new(secrets.String()))
 		}
 	}
 	if slices.Contains(s.providers(), app.ProviderCloudFormation) {
 		targets := cmp.Or(s.Services.Targets, "{}") // the output tells the operators' commands that there may be such instances
-		output(outputs.AWSTargets, "Where AWS services are made, beside the stack's own account and region", &targets)
+		output(outputs.AWSTargets, "The accounts and regions for AWS services, beside the stack's own", &targets)
 	}
 	if api.DomainTarget != nil {
-		output(outputs.DomainTarget, "What the broker's domain is to point at", api.DomainTarget)
+		output(outputs.DomainTarget, "The name that the DNS record of the broker's domain must point at", api.DomainTarget)
 	}
 }
 

@@ -37,7 +37,7 @@ func FoundState(scope constructs.Construct, table, key string) *State {
 func NewState(scope constructs.Construct, keyRotation int) *State {
 	scope = subscope(scope, "State")
 	key := awskms.NewKey(scope, new("Key"), &awskms.KeyProps{
-		Description:       new("Seals what the broker's records hold in secret, and encrypts its table"),
+		Description:       new("Seals the secrets in the broker's records, and encrypts its table"),
 		EnableKeyRotation: new(true),
 		RotationPeriod:    awscdk.Duration_Days(jsii.Number(keyRotation)),
 		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,

@@ -15,14 +15,14 @@ import (
 )
 
 func newAWS(getenv func(string) string) *cobra.Command {
-	c := &cobra.Command{Use: "aws", Short: "Prepare an AWS account for a broker's services, and say what rights it needs"}
+	c := &cobra.Command{Use: "aws", Short: "Prepare an AWS account for a broker's services, and print the rights that it needs"}
 	c.AddCommand(newAWSBootstrap(), newAWSRights(getenv))
 	return c
 }
 
 const (
 	flagEmulated  = "emulated"
-	usageEmulated = "leave out what emulators of AWS do not know of IAM; never for AWS itself"
+	usageEmulated = "leave out the parts of IAM that emulators lack; never for AWS itself"
 )
 
 // scope returns the prefix of the names of everything that the broker makes.
@@ -37,19 +37,19 @@ func newAWSBootstrap() *cobra.Command {
 	var p whichBroker
 	var o bootstrap.Options
 	c := &cobra.Command{
-		Use: "bootstrap", Short: "Make what AWS services need in an account and region",
+		Use: "bootstrap", Short: "Create what AWS services need in an account and region",
 		Long: `Make what AWS services need in the account and the region that AWS_PROFILE,
 AWS_REGION and AWS_ENDPOINT_URL lead to: one stack of CloudFormation with a bucket
 for templates, and for each offering a role by which CloudFormation works and a
-boundary for the principals of its bindings. It may be run again at any time, as
-after a change of offerings; a second run changes nothing. What an offering needed
-that is not offered any more stays, and so does everything when the stack is
-removed: instances may need it until they are deleted. The next run then takes it
-into a new stack. A data folder that is not there is set up.
+boundary for the principals of its bindings. Run it again after each change of
+offerings; a run without a change does nothing. Resources of withdrawn offerings
+stay, and all resources stay when the stack is removed: instances may need them
+until they are deleted. The next run then takes them into a new stack. A missing
+data folder is set up.
 
-With --target, the account is another one than the broker's: run it with
-credentials of that account. It then makes a role for the broker, too, and says
-what LONGSHORE_AWS_TARGETS is to hold.`,
+With --target, the account is not the broker's own: run the command with
+credentials of that account. It then also makes a role for the broker, and prints
+what to put into LONGSHORE_AWS_TARGETS.`,
 		Example: `  longshore aws bootstrap
   AWS_PROFILE=production longshore aws bootstrap --target production --trust 111122223333`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -88,14 +88,14 @@ func printPrepared(out io.Writer, did bootstrap.Result) {
 	printf(out, "Account %s is prepared in %s for: %s.\nStack %s: %s.\n", did.Account, did.Region,
 		strings.Join(did.Offerings, ", "), did.Stack, said)
 	if len(did.Kept) > 0 {
-		printf(out, "Kept, as instances may need it: %s.\n", strings.Join(did.Kept, ", "))
+		printf(out, "Kept, since instances may need it: %s.\n", strings.Join(did.Kept, ", "))
 	}
 	if len(did.Adopted) > 0 {
-		printf(out, "Adopted, as they stood there without the stack: %s.\n", strings.Join(did.Adopted, ", "))
+		printf(out, "Adopted, since they existed outside the stack: %s.\n", strings.Join(did.Adopted, ", "))
 	}
 	if did.Targets != nil {
 		printf(out, "\nPut this target into LONGSHORE_AWS_TARGETS of the broker:\n\n%s\n\n"+
-			"and let it take the role: `longshore aws rights` has the policy.\n", did.Targets)
+			"and let it assume the role: `longshore aws rights` prints the policy.\n", did.Targets)
 	}
 }
 
@@ -136,10 +136,10 @@ prints. A data folder that is not there is set up.`,
 func printRights(out io.Writer, policies [][]byte, part int) error {
 	switch n := len(policies); {
 	case part < 0 || part > n:
-		return misused("--part %d: there are %d", part, n)
+		return misused("--part %d: there are only %d parts", part, n)
 	case part == 0 && n > 1:
 		return misused("the rights are more than IAM takes in one policy: "+
-			"make %d, of what --part 1 to --part %d print, and attach all of them", n, n)
+			"make %d policies from what --part 1 to --part %d print, and attach them all", n, n)
 	}
 	printf(out, "%s\n", policies[max(part, 1)-1])
 	return nil

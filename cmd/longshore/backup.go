@@ -24,8 +24,8 @@ func newBackup() *cobra.Command {
 		Args: takes(1, 2, needsFile),
 		Long: `Save the database of the instance with that ID into a FILE, in pg_dump's custom
 format, through the broker that runs on the data folder. pg_restore of the server's
-major version or a later one reads it. It is as the database was at one moment, and
-users go on meanwhile.
+major version or a later one reads it. It holds the database as of one moment;
+users go on working meanwhile.
 
 With --all, save all of a data folder: records, the vault's key, the platforms'
 logins, and the database server with its roles, as they were at one moment. The
@@ -35,10 +35,10 @@ as before, and start the broker on that:
   tar -xzpf FILE -C DIR
 
 Hazard: such a FILE holds every secret of the broker and all that users have stored.
-It is made so that only its owner reads it; keep it so.
+Only its owner can read it; keep it so.
 
-A FILE is there whole or not at all, and none is written over. What a backup that
-was killed has left beside its FILE, the next one into that folder removes.`,
+A FILE is written whole or not at all, and an existing one is never overwritten. If a
+backup was killed, the next one into the same folder removes its unfinished file.`,
 		Example: `  longshore backup 4c5a1c6e-4e5b-4bd7-8a6f-0cbb4e2b2f9d orders.dump
   longshore backup --all longshore.tar.gz`,
 	}

@@ -87,7 +87,7 @@ func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil: // whose text may contain a password
-		return misused("what is given as the broker's URL is none: give one such as https://broker.example.com")
+		return misused("the broker's URL cannot be parsed: give one such as https://broker.example.com")
 	case u.User != nil || !strings.Contains(text, "://"):
 		return misused("the broker's URL is its address alone, such as https://broker.example.com: " +
 			"give the credentials with --username and " + app.EnvPassword)

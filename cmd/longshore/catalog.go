@@ -57,11 +57,11 @@ func newCatalogValidate() *cobra.Command {
 	var lint string
 	c := &cobra.Command{
 		Use: "validate [DIR]", Short: "Check the shipped offerings and those in DIR", Args: takes(0, 1, ""),
-		Long: `Check the shipped offerings and those in DIR. All that is wrong is said at once,
-each with its file, line and remedy. Of AWS services in DIR, warnings say what
-CloudFormation may call beside what permissions.json allows, what it never calls,
-and what is wider than it looks; a plan's setting warnings silences one, with the
-reason. With --lint, the program cfn-lint looks at the templates, too: it knows the
+		Long: `Check the shipped offerings and those in DIR. All faults are listed at once, each
+with its file, line and remedy. For AWS services in DIR, warnings say which actions
+CloudFormation may call although permissions.json does not allow them, which it
+never calls, and which allow more than it seems; a plan's setting warnings silences
+one, with the reason. With --lint, cfn-lint checks the templates, too: it knows the
 properties and attributes of all types.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var warnings []advice.Error
@@ -92,12 +92,11 @@ properties and attributes of all types.`,
 
 func newCatalogLock() *cobra.Command {
 	return &cobra.Command{
-		Use: "lock DIR", Short: "Note which templates the versions of plans stand for",
+		Use: "lock DIR", Short: "Record which template each version of a plan stands for",
 		Args: takes(1, 1, "the folder DIR of your offerings"),
-		Long: `Write DIR/NAME/offering.lock, which says for each plan with a version in
-maintenance_info which template that stands for. A template that has changed under the
-same version is refused: instances would differ, and say that they are the same. Raise
-the version, and lock again.`,
+		Long: `Write DIR/NAME/offering.lock, which records the template of each plan with a version
+in maintenance_info. A template that has changed under the same version is refused:
+instances of one version would differ. Raise the version, and lock again.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			changed, err := offeringfiles.Lock(args[0])
 			if err != nil {
@@ -120,8 +119,9 @@ func newCatalogPermissions() *cobra.Command {
 		Long: `Add to the permissions.json of each AWS service in DIR the actions that
 CloudFormation's handlers may call for the resources of its templates, and say which.
 An action goes into a statement that allows others of its service; no Resource and no
-Condition is touched. Remove what no property of the template needs. What is left is
-said too: actions that no statement takes, and those that you alone should give.`,
+Condition is touched. Remove yourself what no property of the template needs. The
+command also lists what it did not add: actions that fit no statement, and those that
+only you should allow.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			all, err := offeringfiles.Permit(args[0])
 			if err != nil {
@@ -129,7 +129,7 @@ said too: actions that no statement takes, and those that you alone should give.
 			}
 			for path, p := range sorted.Map(all) {
 				printActions(c.OutOrStdout(), path+": added", p.Added)
-				printActions(c.OutOrStdout(), path+": a statement of yours has to allow, where the template needs it:", p.Left)
+				printActions(c.OutOrStdout(), path+": not added, allow these yourself if the template needs them:", p.Left)
 			}
 			printf(c.OutOrStdout(), "now run longshore catalog validate %s\n", args[0])
 			return nil

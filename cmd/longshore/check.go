@@ -49,7 +49,7 @@ something failed, and 2 if it could not be asked.`,
 	f.StringSliceVar(&k.options.Without, "without", nil, "`NAME` or id of services that are left out, with commas between them")
 	f.IntVar(&k.options.Parallel, "jobs", 4, "how many cases run at a time, `N`")
 	f.Var((*object)(&k.options.UpdateParameters), "update-parameters", "`JSON` object that every update is given")
-	f.BoolVar(&k.list, "list", false, "print the cases, and ask nothing")
+	f.BoolVar(&k.list, "list", false, "print the cases, and send nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		k.write = report.Formats[format]
 		k.options.Level, _ = conformance.ParseLevel(level)

@@ -195,7 +195,7 @@ func TestTryExitStatus(t *testing.T) {
 		"Unavailable":     {serving(t, answering("PUT", ofBinding, 503, "{}")), nil, 1, "nothing is left"},
 		"NotRetrievable":  {serving(t, answering("GET", ofBinding, 404, "{}")), nil, 1, "fetch binding  FAILED"},
 		"OtherPlan":       {serving(t, answering("GET", ofInstance, 200, `{"plan_id":"other"}`)), nil, 1, "another plan"},
-		"NotThatGrant":    {serving(t, answering("GET", ofBinding, 200, `{"credentials":{}}`)), nil, 1, "credentials are not"},
+		"NotThatGrant":    {serving(t, answering("GET", ofBinding, 200, `{"credentials":{}}`)), nil, 1, "credentials differ"},
 		"NotReallyGone":   {serving(t, answering("DELETE", ofInstance, 200, "{}")), nil, 1, "can still be fetched"},
 		"NoURL":           {"", nil, 2, "try needs the URL of a broker"},
 		"TwoURLs":         {good, []string{good}, 2, "one URL"},

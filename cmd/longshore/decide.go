@@ -51,7 +51,7 @@ func viewed[T any](c *cobra.Command, tell func(out io.Writer, did T)) func(io.Wr
 
 // meant adds the flag --yes to a command, and returns a function that fails with a refusal if the flag was not given.
 func meant(c *cobra.Command, usage, refusal string) func() error {
-	yes := c.Flags().Bool("yes", false, "it is meant: "+usage)
+	yes := c.Flags().Bool("yes", false, "confirm that "+usage)
 	return func() error {
 		if !*yes {
 			return errors.New(refusal)
@@ -72,11 +72,11 @@ func newRetry() *cobra.Command {
 		Use: "retry TOKEN", Short: "Start an operation again, or delete what failed", Args: takes(1, 1, aToken),
 		ValidArgsFunction: tokens,
 		Long: `Start a running operation again, in another execution: safe at any time. If a
-creation or a deletion has failed, begin the deletion of what it left; until the
-platform deletes a failed creation itself, it is still told that the creation has
-failed. To create it again, use recreate.`,
+creation or a deletion has failed, begin to delete what it left; until the platform
+deletes a failed creation itself, it still sees that the creation has failed. To
+create it again, use recreate.`,
 	}, whichBroker{}, operator.Retry, itself, func(out io.Writer, row operator.Row) {
-		said := "What it left is being removed."
+		said := "Its remains are being removed."
 		if again := row.Operation.Attempt; again > 1 {
 			said = fmt.Sprintf("Started again, as attempt %d.", again)
 		}
@@ -88,8 +88,8 @@ func newRecreate() *cobra.Command {
 	return act(&cobra.Command{
 		Use: "recreate TOKEN", Short: "Create again what failed to be created", Args: takes(1, 1, aToken),
 		ValidArgsFunction: tokens,
-		Long: `Create an instance or a binding once more whose creation has failed, with what was
-asked for then. Put right first what was in the way. A platform that repeats its
+		Long: `Create an instance or a binding again whose creation has failed, with the same
+parameters. Repair the cause of the failure first. A platform that repeats its
 request finds it; a platform that has given up has to delete it.`,
 	}, whichBroker{}, operator.Recreate, itself, after("It is being created again."))
 }

@@ -12,13 +12,12 @@ func newForget() *cobra.Command {
 	c := &cobra.Command{
 		Use: "forget USER --yes", Short: "Erase who asked, for one user",
 		Args: takes(1, 1, "a USER: the name that the console shows, or the user's email or id"),
-		Long: `Erase one user from all that the broker keeps of who asked: from histories and from
-operations that have ended, on all platforms. USER is the name that the console
-shows, or the user's email or id, letter for letter. What happened stays, and does
-not say who asked for it, nor by which request.
+		Long: `Erase one user from the histories and from the operations that have ended, on all
+platforms. USER is the name that the console shows, or the user's email or id, letter
+for letter. The entries stay, but no longer say who asked, or by which request.
 
-An operation in progress keeps who asked until it has ended: repeat the command
-then. It may be repeated at any time. Backups that exist are not changed: repeat it
+An operation in progress keeps the user until it has ended: repeat the command then.
+It may be repeated at any time. Existing backups are not changed: repeat the command
 after a restore.`,
 		Example: `  longshore forget duke@example.com --yes`,
 	}
@@ -28,9 +27,9 @@ after a restore.`,
 }
 
 func printErasure(out io.Writer, did operator.Erasure) {
-	printf(out, "%d entries of histories and %d operations do not say any more who asked.\n", did.Entries, did.Operations)
+	printf(out, "%d history entries and %d operations no longer say who asked.\n", did.Entries, did.Operations)
 	if did.Running > 0 {
-		printf(out, "%d operations of this user are in progress, and keep it: "+
-			"repeat the command when they have ended.\n", did.Running)
+		printf(out, "%d operations of this user are still in progress and say who asked: repeat the command when they have "+
+			"ended.\n", did.Running)
 	}
 }

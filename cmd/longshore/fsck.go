@@ -11,16 +11,16 @@ import (
 func newFsck() *cobra.Command {
 	c := &cobra.Command{
 		Use: "fsck", Short: "Check that nothing in a data folder is damaged",
-		Long: `Read all of a data folder on which no broker runs, and say what in it is damaged:
-the marker, the key, the platforms' logins, the records, or what is sealed in
-them. Nothing is changed, and nothing is written: the folder may be one that cannot be.
+		Long: `Read all of a data folder on which no broker runs, and say what is damaged: the
+marker, the key, the platforms' logins, the records, or the secrets sealed in them.
+Nothing is written: the folder may be read-only.
 
 A broker does the same for its records at each start, while it serves already,
 and once a day. Check a folder after a crash of the machine or a fault of the
 disk, and a backup before you rely on it.
 
-The exit status is 0 if all is as it was written, 1 if anything is damaged, and
-2 if nothing could be checked.`,
+The exit status is 0 if nothing is damaged, 1 if anything is, and 2 if nothing could
+be checked.`,
 	}
 	data := c.Flags().String("data", dataFolder, "data `DIR` to check")
 	c.RunE = func(c *cobra.Command, _ []string) error {

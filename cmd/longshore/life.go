@@ -96,10 +96,10 @@ func (l *life) reason(err error) error {
 	case f.Status == 0:
 		return fmt.Errorf("nothing answers as a broker at %s: start it, or mend the URL. %s", l.client.URL, f.Description)
 	case f.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%s Give those that the platform logs in with, by --username and %s", f.Description, app.EnvPassword)
+		return fmt.Errorf("%s Give the platform's login by --username and %s", f.Description, app.EnvPassword)
 	case f.Status == http.StatusNotFound:
-		return fmt.Errorf("there is no broker at %s, whose /v2/catalog is answered 404: "+
-			"give the URL up to where /v2 begins. It says: %s", l.client.URL, f.Description)
+		return fmt.Errorf("there is no broker at %s: its /v2/catalog answers 404. Give the URL up to /v2. It says: "+
+			"%s", l.client.URL, f.Description)
 	default:
 		return errors.New(f.Description)
 	}
@@ -179,7 +179,7 @@ func (l *life) provision(ctx context.Context) error {
 func (l *life) fetch(ctx context.Context) error {
 	body, err := l.client.FetchInstance(ctx, l.instance)
 	if plan, given := body["plan_id"]; err == nil && given && plan != l.plan.ID {
-		err = errors.New("the instance is of another plan than it was made of")
+		err = errors.New("the instance has another plan than the one it was created with")
 	}
 	return err
 }
@@ -198,7 +198,7 @@ func (l *life) bound(ctx context.Context) (err error) {
 func (l *life) fetchBinding(ctx context.Context) error {
 	body, err := l.client.FetchBinding(ctx, l.instance, l.binding)
 	if err == nil && !reflect.DeepEqual(body["credentials"], l.granted["credentials"]) {
-		err = errors.New("the credentials are not those that the bind has given")
+		err = errors.New("the credentials differ from those that the bind returned")
 	}
 	return err
 }

@@ -106,7 +106,7 @@ func newListing(what operator.What) *cobra.Command {
 	t.what, t.list, t.none = what, operator.List, fmt.Sprintf("No %s.", what)
 	a := asks(c, t)
 	c.ValidArgsFunction = onlyFirst(ids(operator.List, what, id))
-	follow := c.Flags().Bool("watch", false, "follow what runs, until nothing does")
+	follow := c.Flags().Bool("watch", false, "follow the running operations until all have ended")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a.query.ID = strings.Join(args, "")
 		if *follow {

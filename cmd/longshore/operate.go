@@ -52,8 +52,8 @@ func operate(ctx context.Context, address string, totals *counted.Metrics, log *
 	}
 	at := listener.Addr().String()
 	if !loopback(at) {
-		log.Warn("anybody who reaches this address reads, without a login, how many requests, operations and faults there are: "+
-			"let only your monitoring reach it", "operate", at)
+		log.Warn("whoever reaches this address can read, without a login, how many requests, operations and faults there "+
+			"are: let only your monitoring reach it", "operate", at)
 	}
 	log.Info("monitoring is answered", "operate", "http://"+at+"/metrics")
 	began, mux := time.Now(), http.NewServeMux()
@@ -67,7 +67,7 @@ func operate(ctx context.Context, address string, totals *counted.Metrics, log *
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(bounded(listener, 16)); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("monitoring is answered no more", "error", err)
+			log.Error("monitoring is no longer answered", "error", err)
 		}
 	}()
 	return nil

@@ -138,7 +138,7 @@ func TestServeForMonitoringAndOverTLS(t *testing.T) {
 	if _, _, _, err := asked(t, "GET", url+"/healthz", "", first.Authority); err == nil {
 		t.Error("the old certificate is served on")
 	}
-	if status := stop(); status != 0 || strings.Count(log.String(), "cannot be used: the one before it is served on") != 1 {
+	if status := stop(); status != 0 || strings.Count(log.String(), "cannot be used: the previous one stays in use") != 1 {
 		t.Errorf("exit status %d, and the log says:\n%s", status, log)
 	}
 	for _, line := range strings.Split(strings.TrimSpace(log.String()), "\n") {

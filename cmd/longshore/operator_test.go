@@ -163,7 +163,7 @@ func TestOperatorsSee(t *testing.T) {
 		has(t, b.operate(2, "instances", "--limit", "x"), `--limit does not take "x": give a whole number`)
 		has(t, b.operate(2, "instances", "--stack", "Longshore"), "give one of the two")
 		has(t, b.operate(2, "platform", "list", "--stack", "Longshore"), "give one of the two")
-		has(t, b.operate(1, "reconcile", "nope"), "no provider of this broker is on servers that can be restored")
+		has(t, b.operate(1, "reconcile", "nope"), "no provider of this broker uses servers that can be restored")
 		shown := b.operate(0, "instances", "ready-1")
 		has(t, shown, "organization  o\n", "space         s\n", "provider      demo\n")
 		name := regexp.MustCompile(`longshore-demo-\S+`).FindString(shown)
@@ -225,7 +225,7 @@ func TestOperatorsAct(t *testing.T) {
 	has(t, b.operate(1, "recreate", token), "was not deleted by its platform")
 	again := b.provision("slow-1", "async", 3600, 202)
 	has(t, b.operate(0, "settle", again, "--failed", "Not this week either.", "--yes"), "It has failed")
-	has(t, b.operate(0, "retry", again), "What it left is being removed", "deprovision")
+	has(t, b.operate(0, "retry", again), "Its remains are being removed", "deprovision")
 	has(t, b.operate(1, "retry", again), "another operation has replaced this one")
 	has(t, b.operate(1, "retry", "nonsense"), "`longshore operations -o wide` lists")
 
@@ -277,7 +277,7 @@ func TestRebuildWithoutRest(t *testing.T) {
 	var out strings.Builder
 	err := printRebuilt(&out, operator.Rebuilt{Restless: 10, Unknown: []string{"thing-1: no offering has its plan"}})
 	has(t, fmt.Sprint(err), "in each of 10 listings", "run the command again")
-	const end = "Not to be derived:\n  thing-1: no offering has its plan\n"
+	const end = "These could not be derived:\n  thing-1: no offering has its plan\n"
 	expect.Same(t, "what is printed last", end, out.String()[max(0, out.Len()-len(end)):])
 }
 

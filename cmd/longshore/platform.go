@@ -30,9 +30,8 @@ const (
 func newPlatform() *cobra.Command {
 	platform := &cobra.Command{
 		Use: "platform", Short: "Manage who may use the broker",
-		Long: `Manage who may use the broker: the one over a data folder (--data DIR), or the
-one that a stack on AWS is (--stack NAME). A running broker takes up changes
-within a minute.`,
+		Long: `Manage who may use the broker over a data folder (--data DIR) or on AWS
+(--stack NAME). A running broker applies changes within a minute.`,
 	}
 	platform.AddCommand(newPlatformAdd(), newPlatformList(), newPlatformRotate(), newPlatformRemove(),
 		newPlatformSignOn(), newPlatformOIDC())
@@ -62,7 +61,7 @@ func manages(c *cobra.Command, run func(c *cobra.Command, r platforms.Registrar,
 
 func newPlatformList() *cobra.Command {
 	var v view
-	c := &cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees"}
+	c := &cobra.Command{Use: "list", Short: "List who may use the broker, and what each sees"}
 	listedPlatforms.flags(c, &v)
 	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, _ string) error {
 		r, err := registrar.Registry(c.Context())
@@ -88,17 +87,17 @@ func newPlatformAdd() *cobra.Command {
 		Use: "add NAME", Short: "Let another platform use the broker, with a password of its own",
 		Args: takes(1, 1, "a NAME for the platform, such as korifi"),
 		Long: `Let another platform use the broker, with a user name and a password of its
-own. The password is shown once. One that was removed comes back under its name,
-with what it made, its path and what it may see, unless those are given: --path ""
-is none, and --offering "" everything.
+own. The password is shown once. A removed platform comes back under its name, with
+what it made, its path and what it may see, unless you give new ones: --path "" means
+none, and --offering "" everything.
 
-Where the record of the platforms themselves was lost (the secret of a stack, or
+If the record of the platforms themselves was lost (the secret of a stack, or
 credentials.json of a folder), --id gives a platform back what it had made: the
-operator's commands, such as instances, name it for each record.`,
+operator's commands, such as instances, show the id with each record.`,
 		Example: "  longshore platform add korifi --path /korifi --offering cache/small\n" +
 			"  longshore platform add korifi --id p-abcdefghijkl --stack Longshore",
 	}
-	c.Flags().StringVar(&p.ID, "id", "", "`ID` that it had before, under which its records are; a new one unless given")
+	c.Flags().StringVar(&p.ID, "id", "", "`ID` that it had before, which its records carry; a new one unless given")
 	c.Flags().StringVar(&p.Path, "path", "", "`/PATH` that stands before /v2 in the platform's URL")
 	c.Flags().StringArrayVar(&p.Offerings, "offering", nil,
 		"`NAME[/PLAN]` that it may see, given once for each; everything unless given")

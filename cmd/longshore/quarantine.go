@@ -17,7 +17,7 @@ var quarantined = rowTable{
 
 func newReaperQuarantine() *cobra.Command {
 	return lists(&cobra.Command{
-		Use: "quarantine", Short: "List what the reaper has put out of use",
+		Use: "quarantine", Short: "List what the reaper has put into quarantine",
 		Long: `List what the reaper has put out of use, since no record and no tombstone says
 what it is. Almost always its record was lost: ` + "`longshore rebuild`" + ` gives it one
 and puts it into use again. What is listed is deleted when its time is over.`,
@@ -33,9 +33,9 @@ func newReaperRelease() *cobra.Command {
 	return act(&cobra.Command{
 		Use: "release NAME", Short: "Put a thing that is in quarantine into use again", Args: takes(1, 1, aThing),
 		ValidArgsFunction: orphanNames,
-		Long: `Put a thing that is in quarantine into use again, and leave it alone from then
-on: for something that no platform of this broker is to know of. To have it known
-again, there is ` + "`longshore rebuild`" + `.`,
+		Long: `Put a thing that is in quarantine into use again, and leave it alone from then on:
+for something that no platform of this broker should know. ` + "`longshore rebuild`" + `
+gives it a record instead.`,
 	}, whichBroker{}, operator.Release, itself, func(out io.Writer, r operator.Row) {
 		printf(out, "%s/%s is put into use again, and left alone.\n", r.Provider, r.Kept.Name)
 	})

@@ -25,7 +25,7 @@ func newReaperReport() *cobra.Command {
 		last int
 	)
 	c := &cobra.Command{
-		Use: "report", Short: "Say what the reaper found and did",
+		Use: "report", Short: "Show what the reaper found and did",
 	}
 	tell := viewed(c, printReports)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -48,7 +48,7 @@ func newReaperReport() *cobra.Command {
 func newReaperResume() *cobra.Command {
 	return act(&cobra.Command{
 		Use: "resume", Short: "Lift the reaper's halt",
-		Long: "Lift the reaper's halt, once you know why it found things that no record knows of.",
+		Long: "Lift the reaper's halt, once you know why it found so many things without a record.",
 	}, whichBroker{}, operator.Resume, nothing, func(out io.Writer, _ operator.None) {
 		printf(out, "The reaper goes on: its next inventory begins within a minute.\n")
 	})
@@ -105,17 +105,17 @@ func newRebuild(getenv func(string) string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rebuild --yes",
 		Short: "Give a record to all that exists and has none, after records or the vault's key were lost",
-		Long: `Give a record to all that exists and has none, after records were lost. What
-cannot be derived is lost for good: parameters, credentials, where instances
-were ordered. Records that exist stay; what is sealed in them and does not open
-with the vault's key is given up. Restore a backup instead, if there is one.
+		Long: `Give a record to everything that exists without one, after records were lost.
+Parameters, credentials and where instances were ordered are lost for good. Existing
+records stay; the command gives up secrets in them that the vault's key does not
+open. Restore a backup instead, if there is one.
 
-Where no broker runs on it, a data folder whose key is lost gets a new one, and of
-records that are damaged in part, all that are whole are kept. Give the flags that
-serve was given: all that exists has to be listed. The command may be stopped and
-run again; it says each time all that is lost.`,
+If no broker runs on the data folder, a lost key is replaced by a new one, and of
+damaged records, all whole ones are kept. Give the same flags as for serve, so that
+everything that exists can be listed. The command may be stopped and run again; each
+time, it lists everything that is lost.`,
 	}
-	sure := meant(c, "there is no backup", "rebuild gives a record to everything that has none, also to what is not wanted "+
+	sure := meant(c, "there is no backup", "rebuild gives a record to everything that has none, also to what nobody wants "+
 		"any more, and gives up what the vault's key does not open: restore a backup instead, if there is one, or say --yes")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := sure(); err != nil {
@@ -144,7 +144,7 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	printf(out, "%d instances and %d bindings have a record again; %d had one.\n",
 		len(found.Instances), len(found.Bindings), found.Kept)
 	if len(found.Instances) > 0 {
-		printf(out, "\nLost for good: where the instances were ordered that have a record again.\n")
+		printf(out, "\nLost for good: where these instances were ordered.\n")
 	}
 	for _, list := range []struct {
 		names []string
@@ -154,12 +154,12 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 		{found.Parameters, "Lost for good: the parameters of these:"},
 		{found.Rotate, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or " +
 			"unbind and bind again:"},
-		{found.Failed, "What ran on these could not go on without what is lost, and has failed:"},
-		{found.Gone, "These have a record and do not exist. Delete each as its platform does, unless it should exist:"},
-		{found.Retained, "These are retained of deleted instances, as `longshore retained` lists; where they were " +
+		{found.Failed, "Operations on these needed what is lost, and have failed:"},
+		{found.Gone, "These have a record but do not exist. Delete each through its platform, unless it should exist:"},
+		{found.Retained, "These are retained from deleted instances, as `longshore retained` lists; where they were " +
 			"ordered is lost:"},
-		{found.Released, "These were in quarantine, and are put into use again:"},
-		{found.Unknown, "Not to be derived:"},
+		{found.Released, "These were in quarantine, and are in use again:"},
+		{found.Unknown, "These could not be derived:"},
 	} {
 		if len(list.names) > 0 {
 			names := slices.Sorted(slices.Values(list.names))
@@ -167,8 +167,8 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 		}
 	}
 	if found.Restless > 0 {
-		return fmt.Errorf("what exists changed in each of %d listings, so that one may have missed something: run the command "+
-			"again, at best while no platform makes or deletes anything", found.Restless)
+		return fmt.Errorf("things were created or deleted during each of %d listings, so some may be missing: run the command "+
+			"again, best while no platform creates or deletes anything", found.Restless)
 	}
 	return nil
 }

@@ -25,11 +25,11 @@ place of another one, or that a broker on a copy of the records has changed. The
 broker leaves such a server alone: logins that were removed may be valid on it
 again, and what another broker made there would count as left behind.
 
-Without --yes, the command changes nothing: it says of each server whether it is
-as it was, and what it would do. With --yes, it locks every login that no binding
-owns and keeps its data; the reaper removes it later. Then the operations that
-waited go on. It lists what is on record and not on the server: bind those
-bindings again. The command may be stopped and run again.`,
+Without --yes, the command changes nothing: it says of each server whether it has
+changed, and what the command would do. With --yes, it locks every login that no
+binding owns and keeps its data; the reaper removes it later. Then the waiting
+operations go on. It lists the bindings that have a record but no login on the
+server: bind those again. The command may be stopped and run again.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args = append(args, "", "")
 			all, err := ask(c.Context(), p, operator.Reconcile, operator.Scope{Provider: args[0], Target: args[1], Meant: yes})
@@ -56,17 +56,17 @@ bindings again. The command may be stopped and run again.`,
 // printReconciled prints the outcome for each server.
 func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) {
 	if len(all) == 0 {
-		printf(out, "No provider here is on servers that can be restored.\n")
+		printf(out, "No provider here uses servers that can be restored.\n")
 	}
 	for _, r := range all {
 		name := r.Provider + "/" + r.Target
 		switch {
 		case r.Unreached != "":
-			printf(out, "%s: not reached, or not to the end: %s\n", name, r.Unreached)
+			printf(out, "%s: not checked completely: %s\n", name, r.Unreached)
 		case r.Trouble == "":
-			printf(out, "%s: is as it was: nothing is to be done.\n", name)
+			printf(out, "%s: unchanged; there is nothing to do.\n", name)
 		case r.Done:
-			printf(out, "%s: goes on. It was restored.\n", name)
+			printf(out, "%s: was restored, and is in use again.\n", name)
 		default:
 			printf(out, "%s: was restored: %s\n", name, r.Trouble)
 		}

@@ -28,9 +28,9 @@ func newRoot(getenv func(string) string, out, diagnostics io.Writer) *cobra.Comm
 		Short: "Longshore, a service broker",
 		Long: `Longshore, a service broker.
 
-What an operator looks at and acts on is the broker over a data folder,
-running or not (--data DIR, and --offerings DIR if it has its own), or the one
-that a stack on AWS is (--stack NAME).`,
+An operator's commands act on the broker over a data folder, running or not
+(--data DIR, with --offerings DIR if it has its own), or on a stack on AWS
+(--stack NAME).`,
 		Example: `  longshore serve
   longshore instances --data .longshore
   longshore try http://127.0.0.1:8080 --username broker`,

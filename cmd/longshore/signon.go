@@ -19,12 +19,12 @@ func newPlatformSignOn() *cobra.Command {
 		off    bool
 	)
 	c := &cobra.Command{
-		Use: "signon NAME", Short: "Let people of a Cloud Foundry see their instances by its login", Args: takes(1, 1, aName),
-		Long: `Let people of a Cloud Foundry see the pages of their instances by its login. Give
-the hosts of its API, its login and its UAA; no other host is asked. The catalog
-then has the platform make a client in the UAA for each offering, at the next
-cf update-service-broker. Where it may not, make one by hand, and give it with
---client and --secret-file.`,
+		Use: "signon NAME", Short: "Let people of a Cloud Foundry sign on to see their instances", Args: takes(1, 1, aName),
+		Long: `Let people of a Cloud Foundry sign on by its login to see the pages of their
+instances. Give the hosts of its API, its login and its UAA; the broker asks no other
+host. At the next cf update-service-broker, the platform makes a client in the UAA for
+each offering, as the catalog then says. If the platform may not, make a client by
+hand, and give it with --client and --secret-file.`,
 		Example: "  longshore platform signon cf-eu --host api.cf.example.com --host login.cf.example.com \\\n" +
 			"    --host uaa.cf.example.com --stack Longshore",
 	}

@@ -45,7 +45,7 @@ type view struct {
 
 // flag adds the flag of a command that prints one item.
 func (v *view) flag(c *cobra.Command) {
-	choose(c, &v.output, "output,o", "table", "`FORMAT` of what is printed: table, which fits 80 columns, wide or json",
+	choose(c, &v.output, "output,o", "table", "`FORMAT` of the output: table, which fits 80 columns, wide or json",
 		"table", "wide", "json")
 }
 
@@ -59,7 +59,7 @@ func (t table[T]) flags(c *cobra.Command, v *view) {
 	v.order = t.order
 	c.Flags().Var(choice{&v.order, names, true}, "sort", "`COLUMN` to sort by; -COLUMN downwards")
 	completed(c, "sort", func(*cobra.Command, string) []string { return names })
-	c.Flags().BoolVar(&v.noHeaders, "no-headers", false, "print the lines of a table alone")
+	c.Flags().BoolVar(&v.noHeaders, "no-headers", false, "print the rows of a table without its header")
 }
 
 // print prints a table, or JSON.
@@ -294,8 +294,8 @@ func (a *asking) answer(c *cobra.Command, print func(out io.Writer, all []operat
 		return err
 	}
 	if more {
-		printf(c.ErrOrStderr(), "These are %d, and there are more: choose with --state, --platform and other filters, "+
-			"or list all with --limit 0.\n", a.limit)
+		printf(c.ErrOrStderr(), "These are %d, and there are more: narrow the list with --state, --platform and other "+
+			"filters, or list all with --limit 0.\n", a.limit)
 	}
 	return notAll(unread)
 }

@@ -47,7 +47,7 @@ func (k *keyPair) newest(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.load(); err != nil {
-		k.log.Error("the certificate has changed and cannot be used: the one before it is served on", "certificate", k.cert,
+		k.log.Error("the certificate has changed and cannot be used: the previous one stays in use", "certificate", k.cert,
 			"error", err)
 	}
 	return k.pair, nil

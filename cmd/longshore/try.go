@@ -33,7 +33,7 @@ func newTry(getenv func(string) string) *cobra.Command {
 	}
 	t := trial{brokerFlags: brokerFlags{getenv: getenv}, client: client}
 	c := &cobra.Command{
-		Use: "try URL", Short: "Live one life with any broker, as Cloud Controller would", Args: oneURL,
+		Use: "try URL", Short: "Create, bind, unbind and delete with any broker, as Cloud Controller would", Args: oneURL,
 		Long: `Live one life with any broker, as Cloud Controller would: make an instance, bind
 it, unbind it, delete it. The exit status is 0 if all went right and nothing is
 left, 1 if something failed, and 2 if the broker could not be asked.`,
@@ -44,7 +44,7 @@ left, 1 if something failed, and 2 if the broker could not be asked.`,
 	f := c.Flags()
 	f.BoolVar(&t.bind, "bind", true, "make a binding; --bind=false makes none")
 	f.BoolVar(&t.key, "key", false, "a binding for no application, as cf create-service-key makes it")
-	f.BoolVar(&t.keep, "keep", false, "leave the instance and the binding, and say their ids, if all went right")
+	f.BoolVar(&t.keep, "keep", false, "keep the instance and the binding, and print their ids, if all went well")
 	f.StringVar(&t.transcript, "transcript", "", "`FILE` for each exchange; - is standard output")
 	f.DurationVar(&client.MinInterval, "interval", time.Second, "shortest `DURATION` between two polls")
 	c.RunE = func(c *cobra.Command, args []string) error {

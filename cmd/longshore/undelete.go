@@ -14,13 +14,13 @@ import (
 func newUndelete() *cobra.Command {
 	var u operator.Undeletion
 	c := &cobra.Command{
-		Use: "undelete ID", Short: "Let developers have a deleted instance back, as a new one",
+		Use: "undelete ID", Short: "Let developers get a deleted instance back, as a new one",
 		Args:              takes(1, 1, "a deleted instance's ID: `longshore retained` lists them"),
 		ValidArgsFunction: onlyFirst(ids(operator.Retained, "", func(r operator.Row) string { return idOf(r.Instance, r) })),
-		Long: `Let developers have a deleted instance back that is retained, and print what they
-order for that: a new instance, in the same organization and space. It gets the
-data of the deleted one, under new credentials. Until they order it, the data stays
-out of use; it is kept for a day at least.
+		Long: `Let developers get a retained instance back, and print what to order for that: a new
+instance, in the same organization and space. It gets the data of the deleted one,
+under new credentials. Until they order it, nobody can use the data; it is kept for
+a day at least.
 
 ID is the deleted instance's, or, if it has lived more than once, that of one
 life, as this command and ` + "`longshore retained`" + ` print it.`,

@@ -21,19 +21,19 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 )
 
-const usage = `What a deployed stack says.
+const usage = `Ask about a deployed stack.
 
   deployed state --stack NAME
-        prints what a deployment is to be told so that the stack goes on with a
-        state that it took over; nothing if the state is its own, or there is none
+        prints the context values with which a new deployment keeps the state that
+        the stack took over; nothing if the state is its own, or there is no stack
   deployed kept --stack NAME
-        says what stays when it is destroyed, and how to go on with that
+        says what stays when the stack is destroyed, and how to go on with that
   deployed prepare --stack NAME [-- -c NAME=VALUE...]
-        makes what AWS services need in the account, if the CDK is told so that
-        the stack is to have them
+        prepares the account for AWS services, if these context values say that the
+        stack offers them
   deployed env --stack NAME [--url URL]
-        prints the shell command that exports where the broker is and what it is
-        logged in to with; {api} in URL stands for the id of the REST API
+        prints the shell command that exports the broker's URL, user name and
+        password; {api} in URL stands for the id of the REST API
 `
 
 func main() {

@@ -199,7 +199,7 @@ type Failure struct {
 // Overdue returns the failure of an operation that was found unfinished after its deadline.
 func Overdue() Failure {
 	return Failure{
-		Message: "The operation did not finish within the time allowed for it; try again, or delete what it was to make.",
+		Message: "The operation did not finish in the time allowed; try again, or delete what it was creating.",
 		Reclaim: true,
 	}
 }

@@ -86,5 +86,4 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 }
 
 // lostWork is the failure of an operation whose sealed input is lost.
-const lostWork = "The broker has lost what was asked for. Delete what was to be created and create it again, or " +
-	"repeat the update."
+const lostWork = "The broker has lost the request. Delete what was being created and create it again, or repeat the update."

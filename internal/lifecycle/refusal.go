@@ -129,8 +129,8 @@ var (
 	RefuseBoundElse    = text(Conflict, "A binding with this id exists on another service instance; use another id.")
 	RefuseConcurrent   = text(ConcurrencyError, ConcurrencySentence)
 	RefuseDeletedLater = text(ConcurrencyError, "A later request deleted this %s.")
-	RefuseEarlier      = text(ConcurrencyError, "The request arrived before the one that made this %s, "+
-		"and meant an earlier one with this id, which was deleted; repeat it if it means this one.")
+	RefuseEarlier      = text(ConcurrencyError, "The request is older than this %s and was meant for an earlier one with "+
+		"this id, which was deleted; repeat it if it is meant for this one.")
 	RefuseHalfMade    = text(Unprocessable, "The %s could not be created; delete it.")
 	RefuseHalfDeleted = text(Unprocessable, "The %s could not be deleted completely; delete it again.")
 	RefuseUnusable    = text(Unprocessable, "The service instance is unusable since its last update failed; update it again or "+

@@ -25,7 +25,7 @@ type Erasure struct {
 // names the user, since errors are logged.
 func (c *Console) Forget(ctx context.Context, user string) (all Erasure, _ error) {
 	if user == "" {
-		return all, refuse("say which user: an empty name would be everybody who has none")
+		return all, refuse("give the user: an empty name would match everybody without one")
 	}
 	var faults []error
 	for did, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]Erasure, string, error) {
@@ -36,8 +36,8 @@ func (c *Console) Forget(ctx context.Context, user string) (all Erasure, _ error
 		faults = append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
-		return all, fmt.Errorf("%d entries of histories and %d operations do not say any more who asked, and others could not "+
-			"be read or written: mend that, and repeat the command: %w", all.Entries, all.Operations, err)
+		return all, fmt.Errorf("%d history entries and %d operations no longer say who asked, but others could not be read "+
+			"or written: repair that, and repeat the command: %w", all.Entries, all.Operations, err)
 	}
 	return all, nil
 }

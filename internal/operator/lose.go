@@ -41,7 +41,7 @@ func (r *rebuilding) note(is lifecycle.Record) {
 	}
 	note(!is.IsBinding() && is.Exists() && is.LostParameters(), &r.out.Parameters, "the parameters of instance")
 	note(is.LostGrant(), &r.out.Rotate, "the credentials of binding")
-	note(is.Exists() && is.LostWork(), &r.out.Failed, "what was asked for when this began, and has failed:")
+	note(is.Exists() && is.LostWork(), &r.out.Failed, "the request of this operation, which has failed:")
 }
 
 // lost returns the values that do not open.

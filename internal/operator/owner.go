@@ -25,7 +25,8 @@ func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 		row, err = c.ofRecord(ctx, name, false)
 	}
 	if err == nil && row.Instance == "" {
-		err = refuse("nothing of this broker is called %q: it is another broker's, somebody else's, or deleted and forgotten",
+		err = refuse("nothing of this broker is called %q: it belongs to another broker or to somebody else, or was deleted "+
+			"and forgotten",
 			name)
 	}
 	row.PlatformName = c.known(ctx)[row.Platform]
@@ -96,7 +97,7 @@ func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 		}
 	}
 	if err := errors.Join(unread...); err != nil {
-		return Row{}, fmt.Errorf("no record leads to %q, and not every server could be asked for it: start the broker if it is "+
+		return Row{}, fmt.Errorf("no record leads to %q, and not every server could be asked: start the broker if it is "+
 			"stopped: %w", name, err)
 	}
 	return Row{}, nil

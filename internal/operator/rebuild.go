@@ -248,7 +248,7 @@ func (r *rebuilding) restore(ctx context.Context, providerName string, h provide
 		Target: h.Target, Origin: h.Tags.Origin, State: h.State.Encode(), Created: h.Created,
 		KeptUntil: h.RetainedUntil}
 	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
-		r.unknown(h, "its tags do not say whose it is")
+		r.unknown(h, "its tags do not name an owner")
 		return nil
 	}
 	if !h.RetainedUntil.IsZero() {
@@ -335,7 +335,7 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Thing, 
 		}
 		return r.Records.Commit(ctx, ledger.Put(lifecycle.Pointer{Key: found.Key}), ledger.Check(b))
 	case i.State != lifecycle.Ready || i.Incarnation != found.Of:
-		r.unknown(h, "its instance does not exist, or changes just now")
+		r.unknown(h, "its instance does not exist, or is being changed")
 		return nil
 	case pointer.Version > 0 && pointer.Key != found.Key:
 		r.unknown(h, "another instance has a binding with its id")

@@ -216,7 +216,7 @@ func TestRebuild(t *testing.T) {
 
 	s := before.over() // its records are lost
 	again := operator.Rebuilt{Rotate: []string{"one/b", "two/c"}, Parameters: []string{"one", "two"}, Kept: 4,
-		Unknown: []string{"odd: its tags do not say whose it is", `old: no offering has its plan "gone"`}}
+		Unknown: []string{"odd: its tags do not name an owner", `old: no offering has its plan "gone"`}}
 	first := again
 	first.Instances, first.Bindings, first.Kept = []string{"one", "two"}, []string{"one/b", "two/c"}, 0
 	s.finds(first)
@@ -384,7 +384,7 @@ func (s *site) ended(key lifecycle.Key, kind lifecycle.Kind) {
 	history, _, err := s.ledger.History(s.Context(), key, "", 0)
 	history = slices.DeleteFunc(history, func(e lifecycle.Entry) bool { return e.Key != key })
 	if err != nil || len(history) != 1 || history[0].Kind != kind || history[0].Phase != lifecycle.Failed ||
-		!strings.Contains(history[0].Description, "lost what was asked for") {
+		!strings.Contains(history[0].Description, "lost the request") {
 		s.Errorf("the history of %q has %+v: %v", key.Instance, history, err)
 	}
 }

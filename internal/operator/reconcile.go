@@ -69,7 +69,7 @@ func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) 
 		out = append(out, r.out)
 	}
 	if err := errors.Join(unread...); err != nil {
-		return out, fmt.Errorf("not every server could be looked at: start the broker if it is stopped: %w", err)
+		return out, fmt.Errorf("not every server could be checked: start the broker if it is stopped: %w", err)
 	}
 	switch w, known := c.Servers[s.Provider]; {
 	case len(out) > 0 || s.Provider == "":
@@ -77,9 +77,9 @@ func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) 
 		names, _ := w.Targets(ctx)
 		return nil, refuse("provider %q has no target %q: the known ones are %s", s.Provider, s.Target, strings.Join(names, ", "))
 	case len(c.Servers) == 0:
-		return nil, refuse("no provider of this broker is on servers that can be restored: nothing is to be reconciled")
+		return nil, refuse("no provider of this broker uses servers that can be restored: there is nothing to reconcile")
 	default:
-		return nil, refuse("no provider on servers that can be restored is called %q: the known ones are %s", s.Provider,
+		return nil, refuse("no provider whose servers can be restored is called %q: the known ones are %s", s.Provider,
 			strings.Join(slices.Sorted(maps.Keys(c.Servers)), ", "))
 	}
 	return out, nil

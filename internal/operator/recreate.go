@@ -34,12 +34,12 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 		return Row{}, refuse("the %s is %q: only what failed to be created, and was not deleted by its platform, "+
 			"can be created again", i.Noun(), i.State)
 	case failed.ID != t.Operation:
-		return Row{}, refuse("another creation has replaced this one, so that nothing was done: " +
+		return Row{}, refuse("another creation has replaced this one, so nothing was done: " +
 			"`longshore operations` lists the latest")
 	case i.State == lifecycle.Deleting:
-		return Row{}, refuse("what it left is being removed: wait until that is done")
+		return Row{}, refuse("its remains are being removed: wait until that is done")
 	case i.State == lifecycle.DeleteFailed:
-		return Row{}, refuse("what it left could not be removed: `longshore retry` tries that again")
+		return Row{}, refuse("its remains could not be removed: `longshore retry` tries again")
 	case t.Key.IsBinding():
 		return c.rebind(ctx, i)
 	}
@@ -47,22 +47,22 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 }
 
 // errLost refuses a creation whose order is lost: something else than ordered would be made.
-var errLost = refuse("what it was ordered with is lost: the platform is to delete it, and to create it again")
+var errLost = refuse("its parameters are lost: have its platform delete it and create it again")
 
 func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, error) {
 	if i.LostParameters() {
 		return Row{}, errLost
 	}
 	if i.Undeletes != nil {
-		return Row{}, refuse("it was to be what is kept of %q: have its platform delete it; `longshore retained` then lists "+
-			"what to order", i.Undeletes.Instance)
+		return Row{}, refuse("it was to give back what is retained of %q: have its platform delete it; `longshore retained` "+
+			"then lists what to order", i.Undeletes.Instance)
 	}
 	switch restores, err := c.restores(ctx, i); {
 	case err != nil:
 		return Row{}, err
 	case restores:
-		return Row{}, refuse("it was to be restored from another instance, which may have changed since: " +
-			"have its platform delete it, and create another one")
+		return Row{}, refuse("it was to be restored from another instance, which may have changed since: have its platform " +
+			"delete it and create another one")
 	}
 	return c.again(ctx, i)
 }
@@ -107,7 +107,7 @@ func (c *Console) restores(ctx context.Context, i lifecycle.Record) (bool, error
 // broker has removed, since the secret from which its credentials derive is gone.
 func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if b.State != lifecycle.CreateFailed {
-		return Row{}, refuse("what it left has been removed: the platform is to delete the binding, and to bind again")
+		return Row{}, refuse("its remains have been removed: have the platform delete the binding, and bind again")
 	}
 	if b.Secret == nil || b.LostParameters() {
 		return Row{}, errLost
@@ -121,7 +121,7 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 		return Row{}, refuse("its instance does not allow it: %s", refusal.Message)
 	}
 	if i.Incarnation != b.InstanceIncarnation {
-		return Row{}, refuse("its instance is another by now: delete the binding")
+		return Row{}, refuse("its instance was replaced by another one: delete the binding")
 	}
 	return c.again(ctx, b, ledger.Check(i))
 }
@@ -131,7 +131,7 @@ func (c *Console) timeout(a lifecycle.Attributes) (time.Duration, error) {
 	_, plan, ok := c.plan(a)
 	switch {
 	case !ok:
-		return 0, refuse("its plan is not in the catalog any more, so that nothing was done: " +
+		return 0, refuse("its plan is no longer in the catalog, so nothing was done: " +
 			"put the plan back, or have its platform delete it")
 	case plan.MaximumPollingDuration > 0:
 		return time.Duration(plan.MaximumPollingDuration) * time.Second, nil

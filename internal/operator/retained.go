@@ -58,10 +58,10 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 		r, free := r.Free(lifecycle.Attributes{OrganizationGUID: u.Organization, SpaceGUID: u.Space}, c.Now())
 		switch {
 		case !free:
-			return out, refuse("its time was over, and it is being removed: there is no way back")
+			return out, refuse("its time is over and it is being removed: it cannot be given back")
 		case r.Attributes.SpaceGUID == "":
-			return out, refuse("it is not known any more where it was ordered: " +
-				"say who may have it with --organization and --space")
+			return out, refuse("the broker no longer knows where it was ordered: say who may have it with --organization " +
+				"and --space")
 		}
 		out.Kept = c.row(r)
 		return out, c.Records.Commit(ctx, ledger.Put(r), ledger.Log(r.Acted("allow undelete", c.NewID(), c.Now())))
@@ -106,11 +106,10 @@ func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Rec
 		}
 	}
 	if unread != nil && found.Handle() != u.ID {
-		return found, fmt.Errorf("not everything that is retained can be read: "+
-			"name one life, as `longshore retained` does: %w", unread)
+		return found, fmt.Errorf("not everything retained can be read: name one life, as `longshore retained` does: %w", unread)
 	}
 	if found.Version == 0 {
-		return found, refuse("nothing is retained of an instance %q: `longshore retained` lists what is", u.ID)
+		return found, refuse("nothing is retained of an instance %q: `longshore retained` lists everything retained", u.ID)
 	}
 	return found, nil
 }

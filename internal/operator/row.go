@@ -84,7 +84,7 @@ func (c *Console) row(r lifecycle.Record) Row {
 		row.Note = "is removed by the broker itself from " + at(r.Due) + " on"
 	case r.IsReleased():
 		row.State = stateReleased
-		row.Note = "no record explains it, and it was put into use again: it is left alone"
+		row.Note = "no record explains it, and an operator released it: the broker leaves it alone"
 	case r.State == lifecycle.Quarantined && r.OfOrphan():
 		row.Note = "no record explains it: it is deleted from " + at(r.Kept.Until) +
 			" on; `longshore reaper quarantine` lists it"

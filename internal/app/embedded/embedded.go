@@ -77,7 +77,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 		}
 	}()
 	if behind := b.folder.Behind; behind > time.Second {
-		log.Warn("the clock is behind the last change in the data folder; times go on from there",
+		log.Warn("the clock is behind the last change in the data folder: the broker counts on from the time of that change",
 			"behind", behind.Round(time.Second).String())
 	}
 	known, err := b.platforms(s)
@@ -137,7 +137,7 @@ func (b *Broker) Watched(ctx context.Context) (string, error) {
 func (b *Broker) resume() error {
 	refs, err := b.reaper.Unsettled(context.Background())
 	if errors.Is(err, ledger.ErrUnreadable) { // the other operations go on
-		b.log.Error("what runs on these records cannot go on: stop the broker, and restore the folder from a backup "+
+		b.log.Error("operations on these records cannot go on: stop the broker, and restore the folder from a backup "+
 			"or run `longshore rebuild --yes`", "error", err)
 	} else if err != nil {
 		return fmt.Errorf("finding what was running when the broker stopped: %w", err)
@@ -170,7 +170,7 @@ func (b *Broker) CheckRecords(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case found.Wrong > 0:
-			b.log.Error("the records are damaged, and nothing is changed any more: stop the broker, and "+folder.Restore,
+			b.log.Error("the records are damaged, and the broker refuses all changes: stop it, and "+folder.Restore,
 				"problems", found.Wrong, "first", found.Problems[0])
 			return
 		case err != nil:

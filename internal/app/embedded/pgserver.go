@@ -17,7 +17,7 @@ import (
 func startPostgres(e embedding) (started, error) {
 	s, err := pgserver.Open(context.Background(), pgserver.Options{Dir: e.dir, Getenv: e.getenv, Log: e.log})
 	if err != nil {
-		e.log.Warn("there is no PostgreSQL server: the rest is offered", "error", err)
+		e.log.Warn("there is no PostgreSQL server: the broker offers everything else", "error", err)
 		return started{}, err
 	}
 	e.log.Info("PostgreSQL runs", "address", s.Access().Address(), "programs", s.Cluster().Bin)

@@ -57,10 +57,10 @@ func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 	})
 	switch {
 	case err == nil:
-		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.Caller,
+		e.log.Info("AWS services are made in this account", "account", at.Account, "region", at.Region, "as", at.Caller,
 			"names", string(scope)+"-*")
 	case e.used && at.Config.Region != "":
-		e.log.Warn("AWS does not answer, or refuses: its operations wait", "error", err)
+		e.log.Warn("AWS does not answer, or refuses the broker: operations on it wait", "error", err)
 	default:
 		if awsRefuses(err) {
 			e.log.Warn("AWS refuses the broker: its services are not offered until the broker is started again", "error", err)
@@ -133,7 +133,7 @@ func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, targ
 	case !found:
 		return advice.For(fmt.Sprintf("account %s in %s", p.Account, p.Region), "is not prepared for this broker", "run "+command)
 	case lacks != nil:
-		e.log.Warn("the account is not prepared for all that is offered: run "+command, "target", target,
+		e.log.Warn("the account is not prepared for every offering: run "+command, "target", target,
 			"offerings", strings.Join(lacks, ", "))
 	}
 	return nil

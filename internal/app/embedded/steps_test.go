@@ -124,7 +124,7 @@ func TestDamageStopsChanges(t *testing.T) {
 	}
 	expect.OK(t, change("1"), "before the check")
 	e.CheckRecords(t.Context())
-	expect.Says(t, "the log", log.String(), "level=ERROR", "nothing is changed any more", "restore the folder from a backup",
+	expect.Says(t, "the log", log.String(), "level=ERROR", "refuses all changes", "restore the folder from a backup",
 		"does not match its checksum")
 	if change("2") == nil {
 		t.Error("a change was made after the check")

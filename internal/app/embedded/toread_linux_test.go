@@ -84,7 +84,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			err = expect.Err(operator.Owner.Ask(t.Context(), console, "lsdsomething"))
 			expect.Says(t, "asking whose something is", fmt.Sprint(err), "not every server could be asked", "cannot be written")
 			err = expect.Err(operator.Reconcile.Ask(t.Context(), console, operator.Scope{}))
-			expect.Says(t, "looking at its servers", fmt.Sprint(err), "not every server could be looked at", "cannot be written")
+			expect.Says(t, "looking at its servers", fmt.Sprint(err), "not every server could be checked", "cannot be written")
 			closing()
 			err = expect.Err(folder.Open(dir, inputs))
 			expect.Says(t, "starting on it", fmt.Sprint(err), "allow it to be written")

@@ -54,7 +54,7 @@ func (a Acts) Find(ctx context.Context, token string) (t lifecycle.Token, r life
 func (a Acts) latest(ctx context.Context, token string) (lifecycle.Record, error) {
 	t, r, err := a.Find(ctx, token)
 	if err == nil && (r.Operation == nil || r.Operation.ID != t.Operation) {
-		err = Refuse("another operation has replaced this one, so that nothing was done: `longshore operations` lists the latest")
+		err = Refuse("another operation has replaced this one, so nothing was done: `longshore operations` lists the latest")
 	}
 	return r, err
 }
@@ -78,14 +78,14 @@ func (a Acts) Retry(ctx context.Context, token string, seen *lifecycle.Operation
 		switch {
 		case seen == nil:
 		case r.Operation.Phase != seen.Phase:
-			return Done{}, Refuse("it has %s meanwhile, so that nothing was done: look at it again", r.Operation.Phase)
+			return Done{}, Refuse("it has %s meanwhile, so nothing was done: look at it again", r.Operation.Phase)
 		case r.Operation.Attempt != seen.Attempt:
-			return Done{}, Refuse("it was started again meanwhile, so that nothing was done: look at it again")
+			return Done{}, Refuse("it was started again meanwhile, so nothing was done: look at it again")
 		}
 		r, past, err := r.Restarted(a.Begin(a.OperationTimeout))
 		if errors.As(err, new(*lifecycle.IllegalTransition)) {
-			err = Refuse("the %s is %q: only a running operation can be started again; "+
-				"what failed to be created or deleted can be deleted", r.Noun(), r.State)
+			err = Refuse("the %s is %q: only a running operation can be started again, and only a failed creation or "+
+				"deletion can be deleted", r.Noun(), r.State)
 		}
 		if err != nil {
 			return Done{}, err
@@ -124,7 +124,7 @@ func (a Acts) Release(ctx context.Context, key lifecycle.Key) (Done, error) {
 		name := former.Kept.Name
 		former, err = former.BeginRelease(a.Begin(a.OperationTimeout))
 		if errors.As(err, new(*lifecycle.IllegalTransition)) {
-			return Done{}, Refuse("%q is released already", name)
+			return Done{}, Refuse("%q was released before", name)
 		}
 		return a.Drive(ctx, "release", former)
 	})
@@ -142,7 +142,7 @@ func (a Acts) Discard(ctx context.Context, key lifecycle.Key) (Done, error) {
 			return Done{}, err
 		}
 		if is.Exists() && is.Incarnation == former.Incarnation {
-			return Done{}, Refuse("what %q was made for has a record, which is %q: have its platform delete it",
+			return Done{}, Refuse("the owner of %q has a record, which is %q: have its platform delete it",
 				former.Kept.Name, is.State)
 		}
 		if former, _, err = former.BeginDelete(a.Begin(a.OperationTimeout)); err != nil {
@@ -192,7 +192,7 @@ func Decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error)
 		return err
 	})
 	if errors.Is(err, ledger.ErrConflict) {
-		return out, Refuse("its record is being changed all the time: look at it again, and decide again")
+		return out, Refuse("its record keeps changing: look at it again, and decide again")
 	}
 	return out, err
 }

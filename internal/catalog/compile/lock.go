@@ -39,7 +39,7 @@ func readLock(folder fs.FS, renew bool) (*lock, error) {
 	}
 	if err != nil {
 		return l, &advice.Error{File: LockFile, What: "cannot be read: " + err.Error(),
-			Remedy: "have it back as it was, or remove it and run longshore catalog lock DIR"}
+			Remedy: "restore it, or remove it and run longshore catalog lock DIR"}
 	}
 	return l, nil
 }

@@ -236,7 +236,7 @@ func duplicates(drafts []*draft) []advice.Error {
 		}
 	}
 	const (
-		newID   = "give each offering and each plan an id of its own, best a new UUID"
+		newID   = "give each offering and each plan its own id, best a new UUID"
 		newName = "choose another name"
 	)
 	for i, d := range drafts {

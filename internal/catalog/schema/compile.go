@@ -127,7 +127,7 @@ func (c *compiler) refer(at, ref string) *node {
 	if !local || err != nil {
 		// Platforms fetch nothing, not even the published schemas of drafts.
 		c.refuse(at, "refers to another document",
-			`copy what it refers to under definitions, and refer to it as "#/definitions/NAME"`)
+			`copy the target of the reference into definitions, and refer to it as "#/definitions/NAME"`)
 		return nil
 	}
 	if anchored, ok := c.anchors[target]; ok {

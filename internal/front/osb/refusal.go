@@ -77,7 +77,7 @@ func (s *Server) refusal(ctx context.Context, err error, c *call) response {
 	// The client has hung up, which is not the broker's fault. An expired deadline is not a hang-up.
 	// An operation that was committed goes on.
 	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
-		s.Log.InfoContext(ctx, "client went away before it was answered", "route", c.at.name)
+		s.Log.InfoContext(ctx, "the client went away before the answer", "route", c.at.name)
 		return response{status: statusClientWentAway}
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()

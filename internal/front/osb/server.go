@@ -108,7 +108,7 @@ func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 	if len(p.Offerings) > 0 {
 		var err error
 		if view, err = catalog.NewView(s.Offerings(), p.Offerings); err != nil {
-			s.Log.Warn("a platform is to see what is not there", "platform", p.ID, "error", err)
+			s.Log.Warn("the visible offerings of a platform name some that do not exist", "platform", p.ID, "error", err)
 		}
 	}
 	encode := func(rotation bool) func() (representation, error) {
@@ -300,7 +300,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, pre
 	logs.AddSubject(ctx, platform.ID, "", "")
 	if wait := s.Throttle.Take(platform.ID); wait > 0 { // the body is not read here, either
 		return response{}, &headed{lifecycle.Refuse(lifecycle.TooManyRequests,
-			"This platform sends more requests than it may. Repeat this one later."), header{"Retry-After", seconds(wait)}}
+			"This platform sends too many requests. Repeat this one later."), header{"Retry-After", seconds(wait)}}
 	}
 	if at := c.Header.Get(keptLocation); at != "" && platform.SignOn != nil {
 		s.Located(ctx, platform, at)

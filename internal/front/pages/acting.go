@@ -42,9 +42,9 @@ var (
 		did: "The operation was started again", do: retry,
 	}
 	actRemove = act{
-		name: "remove", command: "retry", link: "Delete", title: "Delete what has failed?", button: "Delete it",
-		does: "The broker deletes at once what was made so far. It would do so by itself after eight days.",
-		hurts: "What the instance holds is gone for good, unless its plan keeps it. " +
+		name: "remove", command: "retry", link: "Delete", title: "Delete what the failed operation left?", button: "Delete it",
+		does: "The broker deletes at once everything that was made so far. Otherwise, it does so after eight days.",
+		hurts: "Everything in the instance is gone for good, unless its plan keeps it. " +
 			"Until the platform deletes a failed creation, it is told that the creation has failed.",
 		did: "Its deletion has begun", do: retry,
 	}
@@ -52,8 +52,8 @@ var (
 		name: "settle", flags: " --failed MESSAGE --yes",
 		link: "End", title: "End this operation as failed?", button: "End it as failed",
 		does: "The operation fails now, for good, and the platform's user reads the message.",
-		hurts: "A creation that ends so is removed with all that it has made. " +
-			"After an update or a deletion, the instance may be neither as it was nor as it was to be.",
+		hurts: "A creation that ends this way is removed with everything it has made. After an update or a deletion, the " +
+			"instance may be half changed.",
 		did: "The operation has failed",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
 			message := first(strings.TrimSpace(v.PostFormValue("message")), settled)
@@ -63,7 +63,7 @@ var (
 	actRelease = act{
 		name: "release", link: "Release", title: "Put this thing into use again?", button: "Release it",
 		does:  "It can be used again as before, and is left alone from then on.",
-		hurts: "No record explains it, so no platform deletes it: it stays, and costs what it costs, until you delete it.",
+		hurts: "No record explains it, so no platform deletes it: it stays, and costs money, until you delete it.",
 		did:   "Its release has begun",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
 			return v.Acts.Release(v.Context(), r.Key)
@@ -151,8 +151,8 @@ func (v *visit) asked() (a act, r lifecycle.Record, page g.Node) {
 			return a, r, nil
 		}
 	}
-	return a, r, v.instead(http.StatusConflict, "Nothing was done", "What was asked for cannot be done to it any more: "+
-		"it has changed meanwhile. Look at it again.")
+	return a, r, v.instead(http.StatusConflict, "Nothing was done", "It has changed meanwhile, so this can no longer be "+
+		"done. Look at it again.")
 }
 
 // ask shows the page that asks for confirmation of an act.

@@ -92,7 +92,7 @@ func (v *visit) page(title string, live bool, body ...g.Node) g.Node {
 				h.Button(h.Type("submit"), g.Text("Sign out")))),
 		h.Main(h.Class("wide"), g.If(live, h.Data("live", "")), g.If(v.busy, h.Data("busy", "")), h.H1(g.Text(title)),
 			g.If(len(v.unread) > 0, alert("Not everything can be read",
-				"What is missing here may be there all the same. The log of the broker says why it cannot be read.")),
+				"Things may exist that are not shown here. The log of the broker says why they cannot be read.")),
 			g.Group(body)))
 }
 
@@ -211,7 +211,7 @@ func listed[T any](v *visit, read func(cursor string) ([]T, string, error), take
 	cells func(T) []g.Node) g.Node {
 	rows, next := gather(v, read, takes)
 	if next != "" {
-		none = "There is none among those that were looked at. The next page goes on."
+		none = "None of the records read so far match. The next page goes on."
 	}
 	return g.Group{g.If(len(rows) == 0, hint(none)), g.If(len(rows) > 0, table(heads, rows, cells)), v.more(next)}
 }

@@ -62,7 +62,7 @@ func (v *visit) dashboard() {
 	case err != nil:
 		v.fail(err)
 	case is.State == lifecycle.Absent:
-		v.show(http.StatusNotFound, message("This instance is gone", "Nothing is recorded of it any more."))
+		v.show(http.StatusNotFound, message("This instance is gone", "The broker has no record of it any more."))
 	default:
 		is.acts = acting != nil
 		v.refresh(is)
@@ -172,8 +172,8 @@ func (v *view) progress() g.Node {
 // advice says what to do about a failure, by the state that the failure has left.
 var advice = map[lifecycle.State]string{
 	lifecycle.CreateFailed: "Delete this instance and create it again.",
-	lifecycle.DeleteFailed: "Delete it again. What is left is removed by the broker after eight days in any case.",
-	lifecycle.Ready:        "The instance is as it was before. Repeat the update, or leave it.",
+	lifecycle.DeleteFailed: "Delete it again. In any case, the broker removes what is left after eight days.",
+	lifecycle.Ready:        "The instance is unchanged. Repeat the update, or leave it.",
 }
 
 // failure renders why the latest operation failed, and what to do.
@@ -185,7 +185,7 @@ func (v *view) failure() g.Node {
 	todo := advice[v.Seen()]
 	switch {
 	case op.Kind == operation.Deprovision && v.State == lifecycle.Ready: // refused before anything was removed
-		todo = "The instance is as it was before. Do what the reason asks for and delete it again, or leave it."
+		todo = "The instance is unchanged. Do what the reason asks for and delete it again, or leave it."
 	case v.Unusable:
 		todo = "The instance is unusable since then. Update it again, or delete it."
 	}

@@ -32,7 +32,7 @@ var (
 	orderUpgrade = order{
 		name: "upgrade", link: "Upgrade", title: "Upgrade this instance?",
 		does: "The broker brings the instance to the version of its plan. Its parameters and its data stay.",
-		hurts: "It may be out of reach meanwhile, and it cannot go back to the version before. " +
+		hurts: "It may be unreachable meanwhile, and it cannot go back to the previous version. " +
 			"Your platform may go on offering the upgrade until it asks for it itself, which then changes nothing.",
 		possible: func(v *view) bool {
 			return v.State == lifecycle.Ready && behind(v.Record, v.plan)
@@ -45,7 +45,7 @@ var (
 	orderDeletion = order{
 		name: "delete", link: "Delete it again", title: "Delete this instance again?",
 		does: "The broker tries once more to delete the instance, as your platform asked it to.",
-		hurts: "What is left in it is gone for good, unless its plan keeps it. " +
+		hurts: "Everything in it is gone for good, unless its plan keeps it. " +
 			"It fails again where a person has to mend something first.",
 		possible: func(v *view) bool { return v.State == lifecycle.DeleteFailed },
 		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
@@ -98,8 +98,8 @@ func (v *visit) order() {
 		}
 		return
 	}
-	v.show(http.StatusConflict, message("Nothing was done", "This cannot be done to the instance any more: it has "+
-		"changed meanwhile.", is.back()))
+	v.show(http.StatusConflict, message("Nothing was done", "The instance has changed meanwhile, so this can no longer be "+
+		"done.", is.back()))
 }
 
 // asks renders the page that asks for confirmation of an order.
@@ -130,8 +130,8 @@ const here = "longshore page"
 // The instance's page then shows the outcome, including the reason of a failure.
 func (v *visit) give(o order, is *view, person string) {
 	if v.Throttle.Take(is.Key.Platform) > 0 {
-		v.show(http.StatusTooManyRequests, message("Nothing was done", "The platform of this instance sends more "+
-			"requests than it may. Try again in a few seconds.", is.back()))
+		v.show(http.StatusTooManyRequests, message("Nothing was done", "The platform of this instance sends too many "+
+			"requests. Try again in a few seconds.", is.back()))
 		return
 	}
 	by := broker.Caller{Platform: is.Key.Platform, Received: v.now, AcceptsIncomplete: true,

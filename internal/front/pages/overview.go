@@ -45,7 +45,7 @@ func why(r lifecycle.Record, now time.Time) string {
 	case op.Trouble != "":
 		return op.Trouble
 	case r.InProgress() && op.Overdue(now):
-		return "It is past its deadline: the next look that finds it unfinished ends it."
+		return "It is past its deadline: the reaper's next look ends it unless it has finished by then."
 	case r.InProgress() && op.Faults > 0:
 		return plural(op.Faults, "fault") + " in a row; the log of the broker says which."
 	}
@@ -140,7 +140,7 @@ func (v *visit) needs(c count) g.Node {
 				h.P(h.Class("details"), v.named(r), g.Text(" · "+short(r.Key.Platform))),
 				para("why", clipped(why(r, v.now))))
 		})),
-		g.If(c.stuck+c.failed > len(c.needs), hint("Operations have the others.")))
+		g.If(c.stuck+c.failed > len(c.needs), hint("The list of operations shows the others.")))
 }
 
 // totals renders the totals of the last complete inventory.
@@ -160,7 +160,7 @@ func (v *visit) totals(r *ledger.Report) g.Node {
 	return section("totals", "Totals", hint("As of the last inventory, ", ago(r.Ended, v.now), g.Text(".")),
 		h.Dl(h.Class("numbers"), number("Things", n.Things, "", "", ""), number("With a record", n.Owned, "", "", ""),
 			number("In quarantine", away, "", "quarantine", "bad"), number("Retained", n.Retained, "", "retained", "")),
-		list("Could not be listed", n.Unreached), list("Not as their record says", n.Odd))
+		list("Could not be listed", n.Unreached), list("Different from their record", n.Odd))
 }
 
 func more(n int) string {

@@ -229,7 +229,7 @@ func (s *Server) Locate(ctx context.Context, platform platforms.Identity, locati
 		err = s.Records.Commit(ctx, ledger.Put(was))
 	}
 	if err != nil {
-		s.Log.WarnContext(ctx, "where a platform's API is could not be noted; the next request will", "error", err)
+		s.Log.WarnContext(ctx, "the address of a platform's API was not recorded; the next request retries", "error", err)
 		return
 	}
 	s.located.Store(platform.ID, said)

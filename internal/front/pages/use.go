@@ -36,7 +36,7 @@ func (v *visit) refresh(is *view) {
 		})
 	}
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
-		v.Log.WarnContext(v.Context(), "newer facts of an instance cannot be asked for", "error", err)
+		v.Log.WarnContext(v.Context(), "the provider cannot be asked for newer facts of an instance", "error", err)
 	}
 }
 

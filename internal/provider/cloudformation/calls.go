@@ -146,7 +146,8 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 			return s.explain(ctx, err)
 		}
 		if body == nil {
-			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or its bucket was emptied",
+			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or the bucket of "+
+				"templates was emptied",
 				digest)
 		}
 	} else if saved, _ := s.p.saved.Get(s.name + "/" + digest); !saved {

@@ -40,7 +40,7 @@ func (s *step) existing(ctx context.Context) (map[string]string, error) {
 }
 
 func (s *step) missing(ctx context.Context, what, name string) error {
-	s.p.Log.ErrorContext(ctx, "a plan names what is not there", "target", s.name, what, name,
-		"remedy", "make it, or have the plan's setting existing name another one")
-	return provider.Failf("What this plan gives access to does not exist. Ask the operator of the service.")
+	s.p.Log.ErrorContext(ctx, "a plan names a resource that does not exist", "target", s.name, what, name,
+		"remedy", "create it, or name another one in the plan's setting existing")
+	return provider.Failf("The resource that this plan gives access to does not exist. Ask the operator of the service.")
 }

@@ -88,12 +88,13 @@ func spoilt(status string) bool {
 }
 
 const (
-	textNotOurs = "The name that this would have in the account is taken by something that is not this broker's. " +
-		"It was left as it is. Ask the operator of the service to look at it."
+	textNotOurs = "Something that does not belong to this broker has the name of this instance in the account. It was left " +
+		"alone. Ask the operator of the service to look at it."
 	textProtected = "The instance is protected against deletion. Ask the operator of the service."
-	textMoved     = "The instance cannot be moved between what the service makes and what exists already. Order a new one."
-	textLate      = "The update took too long, and was stopped."
-	textNone      = "There is no such instance. Ask the operator of the service."
+	textMoved     = "An instance cannot be moved between a plan that creates resources and one that uses existing " +
+		"resources. Order a new one."
+	textLate = "The update took too long, and was stopped."
+	textNone = "There is no such instance. Ask the operator of the service."
 )
 
 func fails(f provider.Failure) decision { return decision{act: actFail, failed: f} }

@@ -38,7 +38,7 @@ var causes = []struct {
 		textSettings},
 	{`(?i)(limit|quota).*(exceed|reach)|(exceed|reach).*(limit|quota)|LimitExceeded|too many`,
 		"a limit of the service's account is reached. Ask the operator of the service to raise it."},
-	{`(?i)throttl|rate exceeded|slow ?down`, "AWS was asked too much at once. Try again later."},
+	{`(?i)throttl|rate exceeded|slow ?down`, "AWS received too many requests at once. Try again later."},
 	{`(?i)not empty|BucketNotEmpty`, "it is not empty. Remove what is in it, and try again."},
 	{protection.String(),
 		"it is protected against deletion. Take the protection away, or ask the operator of the service."},

@@ -21,7 +21,7 @@ type Class struct {
 // The classes that all engines share. An engine adds classes where its operators need other words.
 var (
 	Other  = Class{}
-	Busy   = Class{Remedy: "look again: others work at the same"}
+	Busy   = Class{Remedy: "another step works on the same things: look again"}
 	Locked = Class{Remedy: "somebody else holds a lock"}
 
 	Away = Class{target.Unreachable, "nobody answers at its address, or it has ended the connection: start it, " +

@@ -107,7 +107,7 @@ type Granted[V any] func(ctx context.Context, seen V) provider.Status
 // Results of Do beside the server's own errors.
 var (
 	// ErrChanged asks for another look: the things have changed, or another caller works on them.
-	ErrChanged = errors.New("it changed while it was worked on")
+	ErrChanged = errors.New("it changed during the step")
 	// ErrQuarantine keeps a step away from a thing in quarantine.
 	ErrQuarantine = errors.New("it is in quarantine: release it, or have it deleted")
 	// ErrGoesOn ends the step: the next step goes on with the act.
@@ -161,7 +161,7 @@ func (s *Site[C, V]) Run(ctx context.Context, t provider.Tags, next Decide[V]) (
 		}
 		this := []any{act, seen}
 		if !changed && reflect.DeepEqual(last, this) {
-			return seen, Wait("Waiting for others to let go of it", busyPause)
+			return seen, Wait("Waiting for other sessions to end", busyPause)
 		}
 		last = this
 		err = s.Server.Do(ctx, t, seen, act)
@@ -169,7 +169,7 @@ func (s *Site[C, V]) Run(ctx context.Context, t provider.Tags, next Decide[V]) (
 		switch changed = class == Busy; {
 		case err == nil || changed:
 		case class == Locked:
-			s.provider.Log.WarnContext(ctx, "a lock on the server holds a step up; if it stays, look for a prepared "+
+			s.provider.Log.WarnContext(ctx, "a lock on the server delays a step; if it stays, look for a prepared "+
 				"transaction, and roll it back",
 				slog.String("target", s.Name), slog.Any("error", err))
 			return seen, Wait("Waiting for somebody's lock", lockPause)

@@ -62,13 +62,13 @@ func NoInstance() error {
 // Gone returns the failure of an instance that was to take over a retained thing which is gone.
 // Nothing is made in its place.
 func Gone() error {
-	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
+	return provider.Failf("The retained data of the deleted instance no longer exists. Delete this instance.")
 }
 
 // NotOurs returns the failure of a step that finds something of another owner in its way.
 func NotOurs() error {
-	return provider.Failf("The name that this would have on the server is taken by something else, which was left as it is. " +
-		"Ask the operator of the service to look at it.")
+	return provider.Failf("Something else has the name of this database or login on the server, and was left alone. Ask the " +
+		"operator of the service to look at it.")
 }
 
 // owned returns a Decide that fails if something of another owner exists, or if the owner's label

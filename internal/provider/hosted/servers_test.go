@@ -141,7 +141,7 @@ func TestRun(t *testing.T) {
 		kind   string
 	}{
 		"Done":    {done: true},
-		"InVain":  {inVain: true, why: "Waiting for others to let go of it"},
+		"InVain":  {inVain: true, why: "Waiting for other sessions to end"},
 		"Locked":  {fails: func(any) error { return errLocked }, why: "Waiting for somebody's lock"},
 		"Busy":    {fails: func(any) error { return hosted.ErrChanged }, why: "Working"},
 		"GoesOn":  {fails: func(any) error { return hosted.ErrGoesOn }, why: "Working"},

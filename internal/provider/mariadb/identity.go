@@ -12,7 +12,7 @@ import (
 )
 
 // errUnopened says that the server denies that an existing table exists.
-var errUnopened = errors.New("the server says of a table that is there that it is not")
+var errUnopened = errors.New("the server denies that an existing table exists")
 
 // proven checks an error of a query on the table of brokers. Hazard: a server that cannot open any more files
 // claims that the table does not exist, so that everything the broker ever made would seem gone. To list

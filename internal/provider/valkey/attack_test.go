@@ -414,7 +414,7 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 		kind   string // of a trouble; empty for another error
 	}{
 		"NoFile":  {func() hosted.Access { return valkeytest.Unsound(t).Access() }, "aclfile", ""},
-		"Cluster": {func() hosted.Access { return valkeytest.New(t, "cluster-enabled yes").Access() }, "stands alone", ""},
+		"Cluster": {func() hosted.Access { return valkeytest.New(t, "cluster-enabled yes").Access() }, "standalone", ""},
 		"Replica": {func() hosted.Access { return valkeytest.New(t, "replicaof 127.0.0.1 1").Access() }, "replica",
 			target.ReadOnly},
 		"Open": {func() hosted.Access {
@@ -422,7 +422,8 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 			must(t, s.Root(t), "ACL", "SETUSER", "default", "on", "nopass")
 			return s.Access()
 		}, "default user", ""},
-		"WrongPassword": {func() hosted.Access { a := sound.Access(); a.Password += "x"; return a }, "refuses the broker's login", target.Login},
+		"WrongPassword": {func() hosted.Access { a := sound.Access(); a.Password += "x"; return a }, "refuses the broker's " +
+			"login", target.Login},
 		"NoRights": {func() hosted.Access {
 			must(t, sound.Root(t), "ACL", "SETUSER", "poor", "on", ">poor", "+ping")
 			a := sound.Access()

@@ -208,7 +208,7 @@ func (s *server) Identify(ctx context.Context, broker string, write bool) (said 
 	about, _ := hello.AsMap()
 	switch mode := text(about["mode"]); {
 	case mode != "standalone":
-		return said, fmt.Errorf("it is a server in %q mode, and only one that stands alone is supported: name such a one", mode)
+		return said, fmt.Errorf("it is a server in %q mode, and only a standalone server is supported: name one", mode)
 	case text(about["role"]) != "master":
 		return said, errReplica
 	}
@@ -270,7 +270,7 @@ func (s *server) sound(ctx context.Context) error {
 		return err
 	}
 	if slices.Contains(flags, "on") && slices.Contains(flags, "nopass") {
-		return errors.New("it lets everybody in without a password: turn its default user off, as docs/valkey.md says")
+		return errors.New("it lets everybody in without a password: turn off its default user, as docs/valkey.md says")
 	}
 	return nil
 }

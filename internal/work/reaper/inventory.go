@@ -226,7 +226,7 @@ func (p *part) halt(ctx context.Context, reason string) error {
 	p.state.Halt = &ledger.Halt{At: p.Now(), Reason: reason}
 	p.state.Pass.Report.Counted.Halted = reason
 	p.report.Halted = true
-	p.Log.Error("the reaper leaves orphans alone until it is told to resume", "reason", reason)
+	p.Log.Error("the reaper leaves orphans alone until an operator resumes it", "reason", reason)
 	return p.end(ctx)
 }
 
@@ -269,7 +269,7 @@ func (p *part) end(ctx context.Context) error {
 		return fmt.Errorf("keeping what the inventory found: %w", err)
 	}
 	c := report.Counted
-	p.Log.Info("compared what exists to what is recorded", "things", c.Things, "owned", c.Owned, "young", c.Young,
+	p.Log.Info("compared the existing things with the records", "things", c.Things, "owned", c.Owned, "young", c.Young,
 		"sighted", c.Sighted, "deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine,
 		"odd", len(c.Odd), "unreached", len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
 	return nil

@@ -32,7 +32,7 @@ func (p *part) targets(ctx context.Context) error {
 		case elsewhere:
 			continue
 		case !p.timeLeft(ctx):
-			p.unreached(at.Provider, errors.New("no time was left to see whether all targets in use are listed"))
+			p.unreached(at.Provider, errors.New("no time was left to check that all targets in use are listed"))
 			return nil
 		}
 		holds, err := p.holds(ctx, at, p.Now())

@@ -163,12 +163,12 @@ func (p *part) act(ctx context.Context, orphan lifecycle.Thing, c lives, seen le
 		p.report.Orphans++
 		p.Log.Warn("an orphan that a tombstone explains is being deleted", "thing", name, "provider", orphan.Provider)
 	case lifecycle.Quarantined:
-		p.Log.Error("what a plan keeps had lost its record, and has one again", "thing", name, "provider", orphan.Provider,
+		p.Log.Error("a retained thing had lost its record, and has one again", "thing", name, "provider", orphan.Provider,
 			"until", former.Kept.Until)
 		return nil
 	default:
 		p.report.Quarantined++
-		p.Log.Error("an orphan that nothing explains is put out of use: the record of something that is in use may be lost",
+		p.Log.Error("an orphan that nothing explains is put into quarantine: its record may be lost, and somebody may use it",
 			"thing", name, "provider", orphan.Provider, "deleted_from", former.Kept.Until)
 	}
 	return p.drive(ctx, former)

@@ -34,7 +34,7 @@ const (
 func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 	type object = map[string]any
 	definition := object{
-		"Comment":        "Drives one operation: a step, and again after a while, until it is settled.",
+		"Comment":        "Drives one operation: makes a step, waits, and repeats until it is settled.",
 		"StartAt":        StateStep,
 		"TimeoutSeconds": seconds(limit),
 		"States": object{
@@ -70,7 +70,7 @@ func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 			StateAbandoned: object{
 				"Type":  "Fail",
 				"Error": "Longshore.Abandoned",
-				"Cause": "A step has failed. The operation is not lost: the reaper drives it again when it is due.",
+				"Cause": "A step has failed. The operation is not lost: the reaper restarts it when it is due.",
 			},
 		},
 	}

@@ -73,7 +73,7 @@ func (t keeping) answered(ctx context.Context, a answer, now time.Time) (lifecyc
 		return next, nil, err
 	}
 	beside, err := ledger.PutFormer(ctx, t.Records, kept, now)
-	t.Log.InfoContext(ctx, "what a platform has deleted is kept", "provider", next.Provider, "until", t.until)
+	t.Log.InfoContext(ctx, "the plan retains what a platform has deleted", "provider", next.Provider, "until", t.until)
 	return next, []ledger.Change{beside}, err
 }
 

@@ -26,7 +26,7 @@ func (t late) question(ctx context.Context) (question, error) {
 // answered implements task.
 func (t late) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	if a.err != nil && !t.logTrouble(ctx, t.record.Provider, a.err) {
-		t.Log.WarnContext(ctx, "looking for what came late after a deletion met a fault; it will be repeated",
+		t.Log.WarnContext(ctx, "a late look after a deletion met a fault; it will be repeated",
 			"execution", t.ref.Name(), "error", a.err)
 	}
 	return t.record.LookedLate(now, a.err == nil && a.status.Done), nil, nil

@@ -163,7 +163,7 @@ func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.
 	}
 	plain, err := w.open(ctx, key, vault.State, made.State)
 	if err != nil && deletes && ctx.Err() == nil {
-		w.Log.WarnContext(ctx, "the provider's state does not open; what is done goes on without it", "error", err)
+		w.Log.WarnContext(ctx, "the provider's state does not open; the step goes on without it", "error", err)
 		return provider.State{}, nil
 	}
 	if err != nil {

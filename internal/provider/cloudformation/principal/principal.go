@@ -174,7 +174,7 @@ func (t *task) make(ctx context.Context) (st provider.Status, err error) {
 		return st, err
 	}
 	if len(others) > 0 {
-		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second},
+		return provider.Status{Percent: 10, Description: "Removing a former principal", After: time.Second},
 			t.clear(ctx, others, nil)
 	}
 	if mine == nil {

@@ -56,9 +56,9 @@ func (t *task) owned(ctx context.Context, f Found) (Found, error) {
 	}
 	of, err := label.Read(full.Tags)
 	if err != nil || of != t.tags {
-		t.Log.Error("something that is not ours has the name of a binding's principal: it was left as it is", "name", f.Name)
-		return full, provider.Failf("Something else stands where the credentials of this binding belong. It was left as it is. " +
-			"Tell the operator of the broker.")
+		t.Log.Error("something of others has the name of a binding's principal: it was left alone", "name", f.Name)
+		return full, provider.Failf("Something else has the name of this binding's principal, and was left alone. Tell the " +
+			"operator of the broker.")
 	}
 	return full, nil
 }
@@ -142,7 +142,7 @@ func (t *task) hard(doing string, err error) error {
 			"error", err)
 		return full()
 	case class == awserr.Invalid:
-		t.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err)
+		t.Log.Error("IAM refuses the policy or the name: correct the offering", "doing", doing, "error", err)
 		return provider.Failf("The account refuses what this plan asks for. Tell the operator of the broker.")
 	case class == awserr.Denied && !started.IsZero() && t.Now().After(started.Add(patience)):
 		t.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error", err)

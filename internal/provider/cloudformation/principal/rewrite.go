@@ -62,7 +62,7 @@ func (t *task) rewrite(ctx context.Context, f Found, document string) (bool, err
 	}
 	tags, err := label.Read(full.Tags)
 	if err != nil || tags.OfInstance() != t.tags || tags.Binding == "" {
-		t.Log.Warn("something that is not ours stands among the principals of an instance: it was left as it is", "name", f.Name)
+		t.Log.Warn("something of others stands among the principals of an instance: it was left alone", "name", f.Name)
 		return false, nil
 	}
 	if f.Kind == plan.Role && t.m.Principal == plan.Role {

@@ -60,7 +60,7 @@ func (t *task) entrust(ctx context.Context, role Found) (bool, error) {
 	var has trustPolicy
 	err := json.Unmarshal([]byte(role.Trust), &has)
 	if err != nil || len(has.Statement) != 1 || has.Statement[0].Condition.StringEquals[externalIDKey] == "" {
-		t.Log.Warn("somebody has changed who may assume a binding's role: it was left as it is", "name", role.Name)
+		t.Log.Warn("somebody has changed who may assume a binding's role: it was left alone", "name", role.Name)
 		return false, nil
 	}
 	s := has.Statement[0]

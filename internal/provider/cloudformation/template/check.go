@@ -174,7 +174,7 @@ func (c *checker) deletion() {
 	case can && c.OnDelete == "":
 		c.OnDelete = plan.Refuse
 	case !can && (c.OnDelete == "" || c.OnDelete == plan.Refuse):
-		c.about("on_delete", "has to say what becomes of what an instance holds: the template has none of "+
+		c.about("on_delete", "must say what happens to the data of a deleted instance: the template has none of "+
 			strings.Join(looked, ", ")+", and whether others are empty cannot be seen", "write on_delete: empty, or retain")
 	}
 }
@@ -190,7 +190,7 @@ func (c *checker) sourced() {
 			c.about("parameters."+name, "has no value where none is given",
 				"write a value, or give the template's parameter a Default")
 		case s.Value != nil && p.secret && *s.Value != "":
-			c.about("parameters."+name+".value", "is a secret that stands in a file",
+			c.about("parameters."+name+".value", "is a secret written into a file",
 				"leave it out: a secret is a user's to give, or made in the stack")
 		}
 	}

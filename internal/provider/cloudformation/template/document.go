@@ -276,7 +276,7 @@ var tags = []string{
 func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 	name := n.Tag[1:]
 	if !slices.Contains(tags, n.Tag) {
-		return nil, d.inLine(n.Line, fmt.Sprintf("%q is no function that templates without transforms have", n.Tag),
+		return nil, d.inLine(n.Line, fmt.Sprintf("%q is no function of templates without transforms", n.Tag),
 			suggest.Meant(n.Tag, tags, "write one of CloudFormation's, such as !Ref"))
 	}
 	long := "Fn::" + name

@@ -53,7 +53,7 @@ func (c *checker) dynamic() {
 // values between commas are checked, too.
 func (c *checker) split(at string, argument any) {
 	if list, _ := argument.([]any); len(list) == 2 && list[0] != "," && c.foreign(list[1]) {
-		c.wrong(at, "what a user gives is split at something else than a comma",
+		c.wrong(at, "a user's value is split at something other than a comma",
 			"have the user give a list: joined again, the parts could become a reference to a secret")
 	}
 }
@@ -85,7 +85,7 @@ func (c *checker) assembled(at string, v any) {
 		c.wrong(at, "a dynamic reference is put together by a function",
 			"write it out, with no parameter in it: who gives the parameter names the secret")
 	} else if open && c.foreign(v) {
-		c.wrong(at, "what a user gives stands behind an opening brace",
+		c.wrong(at, "a user's value stands behind an opening brace",
 			"keep {{ and a user's parameters in different texts: CloudFormation could "+
 				"take them for a reference to a secret")
 	}

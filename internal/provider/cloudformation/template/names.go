@@ -18,7 +18,7 @@ func (c *checker) names(name string, r resource, s schema) {
 		case !given:
 		case !must && !ownNames[r.kind]:
 			c.wrong(at, name+" has a name of its own, "+property,
-				"remove it: CloudFormation makes one of the stack's name")
+				"remove it: CloudFormation derives one from the stack's name")
 		case !c.ofStack(v):
 			c.wrong(at, property+" of "+name+" is not made of the stack's name",
 				`write !Ref AWS::StackName, or !Sub "${AWS::StackName}-…" with nothing of a user's in it`)

@@ -34,7 +34,7 @@ func (s statement) doubtful(member, what, mend string) { s.document.doubtful(s.a
 func (d *document) statements() (all []statement) {
 	root, _ := d.value.(mapping)
 	if root["Version"] != "2012-10-17" {
-		d.wrong("/Version", "the policy has not the version 2012-10-17",
+		d.wrong("/Version", "the policy does not have the version 2012-10-17",
 			`write "Version": "2012-10-17": in an older one, ${…} means nothing`)
 	}
 	list := items(root["Statement"])
@@ -55,7 +55,7 @@ func (d *document) statements() (all []statement) {
 		for member := range sorted.Map(object) {
 			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) &&
 				(s.allows || !strings.HasPrefix(member, "Not")) {
-				s.wrong(slot(member), member+" is nothing that a statement here may have",
+				s.wrong(slot(member), member+" may not stand in a statement here",
 					"name the actions and resources that are meant")
 			}
 		}
@@ -73,7 +73,7 @@ func (d *document) statements() (all []statement) {
 			s.wrong("", "a statement has no effect", "write Allow or Deny")
 		}
 		if s.allows && (len(s.actions) == 0 || len(s.resources) == 0) {
-			s.wrong("", "a statement allows no action, or on no resource", "write both as texts, or as lists of them")
+			s.wrong("", "a statement allows no action, or has no resource", "write both as texts, or as lists of them")
 		}
 		for _, key := range s.condition.vacuous() {
 			if s.allows {
@@ -199,7 +199,7 @@ func (c *checker) serviceRole(d *document) {
 			if s.allows && !strings.Contains(resource, prefix) && slices.ContainsFunc(s.actions, func(action string) bool {
 				return isGuarded(action) && !(isInvoke(action) && oneFunction.MatchString(resource))
 			}) {
-				s.wrong("/Resource", fmt.Sprintf("%q lets the role reach what is not of this broker", resource),
+				s.wrong("/Resource", fmt.Sprintf("%q lets the role reach things of others", resource),
 					"put "+prefix+" into the name")
 			}
 		}
@@ -297,7 +297,7 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 		s.deputies()
 		for i, action := range s.actions {
 			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
-				s.wrong(nth("/Action", i), fmt.Sprintf("%q would let a binding make itself more than it is", action), "remove it")
+				s.wrong(nth("/Action", i), fmt.Sprintf("%q would let a binding raise its own rights", action), "remove it")
 			}
 		}
 		for i, resource := range s.resources {
@@ -307,7 +307,7 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 			switch {
 			case !s.allows || own || strings.Trim(resource, "*") == "":
 			case slices.Contains(names, plan.ValuePrefix), slices.Contains(names, plan.ValueSpacePrefix):
-				s.wrong(at, fmt.Sprintf("%q is of all instances", resource),
+				s.wrong(at, fmt.Sprintf("%q matches all instances", resource),
 					"name the instance's own, by an output: ${NAME}")
 			default:
 				s.doubtful(at, fmt.Sprintf("%q is the same for every instance", resource),

@@ -20,7 +20,7 @@ const maxTemplate = 1_000_000
 func (c *checker) refuse() {
 	for name := range sorted.Map(c.root) {
 		if !slices.Contains(sections, name) {
-			c.wrong(slot(name), name+" is no part of templates that offerings have",
+			c.wrong(slot(name), name+" may not stand in the template of an offering",
 				"remove it: transforms, macros, hooks and rules are not allowed")
 		}
 	}
@@ -37,7 +37,7 @@ func (c *checker) refuse() {
 		object, _ := v.(mapping)
 		for name := range sorted.Map(object) {
 			if strings.HasPrefix(name, "Fn::") && (!slices.Contains(tags, "!"+name[len("Fn::"):]) || name == "Fn::Transform") {
-				c.wrong(at+slot(name), name+" is no function that templates without transforms have", "write what it would make")
+				c.wrong(at+slot(name), name+" is no function of templates without transforms", "write its result")
 			}
 		}
 	})
@@ -88,7 +88,7 @@ func (c *checker) resource(name string, r resource) {
 	}
 	c.names(name, r, s)
 	if policy, given := r.members["DeletionPolicy"]; given && policy != "Delete" || !given && snapshots(r) {
-		c.wrong(at+"/DeletionPolicy", name+" outlives its stack, and nobody would find it",
+		c.wrong(at+"/DeletionPolicy", name+" outlives its stack, and nobody would find it again",
 			"write DeletionPolicy: Delete, and on_delete: retain in the settings of plans whose instances are to be retained")
 	}
 	if isCustom(r.kind) {
@@ -145,7 +145,7 @@ func (c *checker) warn(e *advice.Error) {
 func (c *checker) unmet() {
 	for _, s := range c.silenced {
 		if !s.met {
-			c.Warn(*advice.For("warnings", fmt.Sprintf("silence %q, which no warning of this plan says", s.about), "remove it"))
+			c.Warn(*advice.For("warnings", fmt.Sprintf("silence %q, which is in no warning of this plan", s.about), "remove it"))
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (c *checker) references() {
 	slices.Sort(known)
 	conditions := slices.Sorted(maps.Keys(c.conditions))
 	missing := func(at, name string, of []string) {
-		c.wrong(at, fmt.Sprintf("%q is nothing that the template has", name),
+		c.wrong(at, fmt.Sprintf("%q is not in the template", name),
 			suggest.Meant(name, of, "declare it, or remove what refers to it"))
 	}
 	for _, section := range []string{"Conditions", "Resources", "Outputs"} {
@@ -218,7 +218,7 @@ func (c *checker) exposed() {
 		export, given := output["Export"]
 		if object, _ := export.(mapping); given && !c.ofStack(object["Name"]) {
 			c.wrong("/Outputs"+slot(name)+"/Export",
-				"the export of output "+name+" has a name that is not made of the stack's",
+				"the export of output "+name+" has a name that does not contain the stack's name",
 				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none")
 		}
 		walk(output["Value"], "/Outputs"+slot(name)+"/Value", func(at string, v any) {

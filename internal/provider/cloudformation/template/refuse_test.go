@@ -132,14 +132,14 @@ var ofTemplates = []refusal{
 		"template.yaml:5: parameter Days is read from Systems Manager"},
 	{yaml("Type: Number", "Type: AWS::EC2::VPC::Id"), "template.yaml:5: parameter Days names something of the account"},
 	{yaml("    Type: Number\n", ""), "template.yaml:4: parameter Days has no Type"},
-	{yaml("!Ref Days", "!Ref Day"), `template.yaml:17: "Day" is nothing that the template has; did you mean "Days"?`},
+	{yaml("!Ref Days", "!Ref Day"), `template.yaml:17: "Day" is not in the template; did you mean "Days"?`},
 	{yaml("Queue.Arn", "Cue.Arn"), `template.yaml:21: "Cue" is nothing`},
 	{yaml("!Ref Days", `!Sub "${!Not}${Dayz}"`), `template.yaml:17: "Dayz" is nothing`},
 	{yaml("!If [IsFifo", "!If [IsFiFo"), `template.yaml:16: "IsFiFo" is nothing`},
 	{yaml("    Properties:\n", "    Condition: Never\n    Properties:\n"), `template.yaml:15: "Never" is nothing`},
 	{yaml("!Ref Days", `!Sub "{{resolve:ssm:${Days}}}"`), "template.yaml:17: a dynamic reference is put together"},
 	{yaml("!Ref Days", `!Join ["", ["{{resolve:", "ssm:x}}"]]`), "template.yaml:17: a dynamic reference is put together"},
-	{yaml("!Ref Days", `!Sub "{{${Days}"`), "template.yaml:17: what a user gives stands behind an opening brace"},
+	{yaml("!Ref Days", `!Sub "{{${Days}"`), "template.yaml:17: a user's value stands behind an opening brace"},
 	{yaml("!Ref Queue}", `"{{resolve:ssm:x}}"}`), "template.yaml:20: an output holds a secret"},
 	{yaml("!Ref Days", `!Join ["", !Split ["x", !Ref Days]]`), "template.yaml:17: what a user gives is split"},
 	{yaml("!Ref Days", `!Select [0, !Split ["x", !Sub "-${Days}"]]`), "template.yaml:17: what a user gives is split"},
@@ -150,7 +150,7 @@ var ofTemplates = []refusal{
 		sources(users, never)), "template.yaml:22: output QueueArn shows the secret parameter Days"},
 	{yaml("  QueueUrl: {", "  Prefix: {Value: !Ref Queue}\n  QueueUrl: {"), "template.yaml:20: output Prefix has the name"},
 	{sources(object{"parameter": "password"}, never), "template.yaml:4: parameter Days takes the secret password"},
-	{yaml("    Default: 4\n", "    NoEcho: true\n"), "parameters.Days.value is a secret that stands in a file"},
+	{yaml("    Default: 4\n", "    NoEcho: true\n"), "parameters.Days.value is a secret written into a file"},
 }
 
 var ofPlans = []refusal{
@@ -158,8 +158,8 @@ var ofPlans = []refusal{
 	{setting("parameters", object{"Days": users, "Fifo": never, "Dais": object{"value": 1}}),
 		"parameters.Dais is no parameter of the template"},
 	{sources(users, object{"context": "space"}), "parameters.Fifo has no value where none is given"},
-	{sources(users, object{"context": "user", "value": 1}), "parameters.Fifo.context is nothing that platforms tell"},
-	{sources(users, object{"target": "role"}), "parameters.Fifo.target is nothing that a target has"},
+	{sources(users, object{"context": "user", "value": 1}), "parameters.Fifo.context is nothing that platforms send"},
+	{sources(users, object{"target": "role"}), "parameters.Fifo.target is no property of a target"},
 	{setting("on_deletion", "empty"), "on_deletion is no setting"},
 	{setting("on_delete", "drop"), "on_delete is no rule"},
 	{setting("credentials", object{"queue_url": "${QueueURL}"}),
@@ -181,7 +181,7 @@ var ofPlans = []refusal{
 	{yaml("MaxValue: 14", "MaxValue: many"), "template.yaml:4: parameter Days has a MaxValue that is no number"},
 	{days("Type: String", "MaxLength: 9\n    AllowedPattern: \"(?i)x\""),
 		"template.yaml:4: parameter Days has an AllowedPattern that not all"},
-	{narrowed(object{"maximum": 15.0}), "parameters.Days.schema.maximum allows what the template's parameter does not"},
+	{narrowed(object{"maximum": 15.0}), "parameters.Days.schema.maximum allows values that the template's parameter does not"},
 	{narrowed(object{"type": "string"}), "parameters.Days.schema.type allows what"},
 	{each(days("Type: String", "AllowedValues: [a, b]"), narrowed(object{"enum": []any{"a", "c"}})),
 		"parameters.Days.schema.enum allows what"},
@@ -200,7 +200,7 @@ var ofPlans = []refusal{
 	{more("  B: {Type: AWS::S3::Bucket}\n"),
 		"permissions.json:1: nothing allows CloudFormation to make and remove AWS::S3::Bucket"},
 	{with("policy.json", `"Action"`, `"NotAction": "sqs:DeleteQueue", "Action"`),
-		"policy.json:2: NotAction is nothing that a statement here may have"},
+		"policy.json:2: NotAction may not stand in a statement here"},
 	{with("policy.json", "2012-10-17", "2008-10-17"), "policy.json:1: the policy has not the version"},
 	{with("policy.json", `"Effect"`, `"Sid": "Send-Read", "Effect"`), `policy.json:1: "Send-Read" is no Sid that IAM takes`},
 	{with("policy.json", `"Effect"`, `"Sid": "Größe", "Effect"`), `policy.json:1: "Größe" is no Sid that IAM takes`},
@@ -226,7 +226,7 @@ var ofPlans = []refusal{
 	{setting("principal", "role"), "principal is a role that nobody may assume"},
 	{each(setting("principal", "role"), setting("assume", []any{"*"})), "assume.0 names nobody"},
 	{setting("assume", []any{"123456789012"}), "assume means nothing for a user"},
-	{setting("principal", "group"), "principal is nothing that a binding can get"},
+	{setting("principal", "group"), "principal is nothing that a binding can receive"},
 	{setting("proof", object{"service": "S3"}), "proof.service is not how hosts"},
 	{yaml("Description: A queue", "Description: A queue\nMetadata: {X: \""+strings.Repeat("x", 1_000_000)+"\"}"),
 		"template.yaml:1: the template is larger than"},
@@ -336,9 +336,9 @@ func TestStatements(t *testing.T) {
 		{"listing knows no resource", `"Action":"SQS:listQueues","Resource":"*"`, ""},
 		{"this is of a bucket", `"Action":"S3:ListBucket","Resource":"*"`, everything},
 		{"AWS knows no resource of it", `"Action":"sns:unsubscribe","Resource":"*"`, ""},
-		{"in capitals", `"Action":"IAM:CreateUser","Resource":"${QueueArn}"`, "more than it is"},
+		{"in capitals", `"Action":"IAM:CreateUser","Resource":"${QueueArn}"`, "raise its own rights"},
 		{"of services", `"Action":"ia?:CreateUser","Resource":"${QueueArn}"`, "allows everything of a service"},
-		{"of everybody", `"Action":"sqs:SendMessage","Resource":` + near, "is of all instances"},
+		{"of everybody", `"Action":"sqs:SendMessage","Resource":` + near, "matches all instances"},
 
 		{"anything that trusts EventBridge", `"Action":"events:puttargets","Resource":"` + bus + `"`, bound},
 		{"by a pattern", `"Action":"events:Put*","Resource":"` + bus + `"`, bound},
@@ -367,6 +367,6 @@ func TestGuardedActions(t *testing.T) {
 	for _, action := range []string{"IAM:PassRole", "sTs:AssumeRole", "SecretsManager:getSecretValue", "secretsmanager:Get*",
 		"ssm:GetParam*", "lambda:Invoke*"} {
 		got := problems(t, changed(t, rights(action), with("permissions.json", "${Prefix}*", "payroll")))
-		expect.Says(t, action, strings.Join(got, "\n"), "lets the role reach what is not of this broker")
+		expect.Says(t, action, strings.Join(got, "\n"), "lets the role reach things of others")
 	}
 }

@@ -114,19 +114,19 @@ func readSettings(given mapping) (s settings, problems []error) {
 	s.Format, s.Credentials = plan.Format, p.texts("credentials", "write NAME: \"${OUTPUT}\" for each")
 	for _, own := range []string{"access_key_id", "secret_access_key"} {
 		if _, taken := s.Credentials[own]; taken {
-			p.about("credentials."+own, "is the principal's own", "leave it out: each binding gets it by itself")
+			p.about("credentials."+own, "is the principal's own", "leave it out: each binding gets it anyway")
 		}
 	}
-	s.Principal = cmp.Or(plan.Principal(p.word("principal", "is nothing that a binding can get",
+	s.Principal = cmp.Or(plan.Principal(p.word("principal", "is nothing that a binding can receive",
 		string(plan.User), string(plan.Role))), plan.User)
 	s.Assume = p.assume(s.Principal)
 	s.Proof = p.proof()
 	s.Existing = p.existing()
 	s.silenced = p.silences()
-	s.OnDelete = plan.Rule(p.word("on_delete", "is no rule for what is not empty",
+	s.OnDelete = plan.Rule(p.word("on_delete", "is no rule for instances that are not empty",
 		string(plan.Empty), string(plan.Retain), string(plan.Refuse)))
 	if s.Existing != nil && s.OnDelete != "" {
-		p.about("on_delete", "means nothing for what exists already", "leave it out: a deprovision leaves it alone")
+		p.about("on_delete", "has no effect on existing resources", "leave it out: a deprovision leaves it alone")
 	}
 	if v := given["minutes"]; v != nil {
 		n, err := strconv.Atoi(fmt.Sprint(v))
@@ -149,15 +149,15 @@ func (p part) sources(into *settings) {
 	all := p.object("parameters", mend)
 	for name := range sorted.Map(all.members) {
 		if v, ok := all.members[name].(mapping); !ok || len(v) == 0 {
-			all.about(name, "does not say where its value is from", mend)
+			all.about(name, "does not say where its value comes from", mend)
 			continue
 		}
 		one := all.object(name, mend)
 		one.known("parameter", "context", "target", "value", "schema", "fixed")
 		s := plan.Source{
 			Parameter: one.text("parameter", "name the parameter that users give"),
-			Context:   one.word("context", "is nothing that platforms tell", "organization", "space", "instance_name"),
-			Target:    one.word("target", "is nothing that a target has", "vpc", "subnets", "cidrs"),
+			Context:   one.word("context", "is nothing that platforms send", "organization", "space", "instance_name"),
+			Target:    one.word("target", "is no property of a target", "vpc", "subnets", "cidrs"),
 		}
 		if v, there := one.members["value"]; there {
 			text, why := plan.Text(v)
@@ -275,7 +275,7 @@ func (p part) existing() *plan.Existing {
 	}
 	for _, unused := range []string{"template", "permissions", "parameters", "minutes"} {
 		if p.members[unused] != nil {
-			p.about(unused, "means nothing for what exists already", "leave it out, or leave out existing")
+			p.about(unused, "has no effect on existing resources", "leave it out, or leave out existing")
 		}
 	}
 	return e

@@ -117,7 +117,7 @@ func bounds(p parameter, problem func(what, mend string)) mapping {
 	}
 	if pattern, is := p.members["AllowedPattern"].(string); is {
 		if !common(pattern) {
-			problem("has an AllowedPattern that not all who read it understand alike",
+			problem("has an AllowedPattern that regular expression engines read differently",
 				"write it of characters, classes such as [a-z], groups, alternatives, and quantifiers such as * and {2,5} alone")
 		}
 		item["pattern"] = whole(pattern)
@@ -202,7 +202,7 @@ func narrow(property, own mapping, wrong func(keyword, what, mend string)) {
 			ok = false
 		}
 		if !ok {
-			wrong(keyword, "allows what the template's parameter does not", "narrow what the template says, or change it there")
+			wrong(keyword, "allows values that the template's parameter does not", "narrow its bounds, or change the template")
 			continue
 		}
 		property[keyword] = v

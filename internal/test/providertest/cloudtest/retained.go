@@ -123,5 +123,5 @@ func (p *Provider) Adopt(ctx context.Context, h provider.Holding, former provide
 
 // goneForGood fails what was to have something of a deleted instance.
 func goneForGood() error {
-	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
+	return provider.Failf("The retained data of the deleted instance no longer exists. Delete this instance.")
 }
