@@ -171,10 +171,11 @@ func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
 var errEnded = errors.New("it has ended")
 
 // recovers reports whether a server has said that it starts, which after a crash takes as long as there are changes to
-// make again, or that it stops. Whoever ends it has it begin anew.
+// make again. A server that is ended meanwhile begins its recovery anew. A server that is shutting down gives the same
+// code (cannot_connect_now), and its message is in English, the language of every folder that the broker sets up.
 func recovers(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == "57P03" // cannot_connect_now
+	return ok && e.Code == "57P03" && !strings.Contains(e.Message, "shutting down")
 }
 
 // PID returns the server's process id from the server's own file; 0 if the file has none.

@@ -1,4 +1,4 @@
 package pgserver
 
-// OpenWithin is Open of a server that may take so long to start.
+// OpenWithin is Open with another startWait.
 var OpenWithin = open

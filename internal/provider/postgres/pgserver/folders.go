@@ -154,7 +154,7 @@ func locales(major int) (all [][]string) {
 func (c Cluster) checkOwner() error {
 	if c.Account.IsOther() && !c.Account.keeps(c.Data) {
 		return advice.For(fmt.Sprintf("data of PostgreSQL in %q", c.Data),
-			fmt.Sprintf("are not the user %q's alone, as whom the server runs", c.Account.Name),
+			fmt.Sprintf("do not belong to the user %q alone, as whom the server runs", c.Account.Name),
 			fmt.Sprintf("chown -R %s %[2]s %s %s; chmod 0700 %[2]s", c.Account.Name, c.Data, c.beside(dirLog),
 				c.beside(dirSockets)))
 	}

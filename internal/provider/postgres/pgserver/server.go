@@ -47,8 +47,9 @@ type Server struct {
 	stop    context.CancelFunc
 	watched chan struct{}
 
-	pid   atomic.Int64
-	ready bool // it has the broker's login, and its files of today
+	pid        atomic.Int64
+	recovering bool // when the start ended
+	ready      bool // it has the broker's login, and its files of today
 }
 
 // Open starts the server of a folder, or takes over a server that still runs there because its broker was
@@ -64,8 +65,12 @@ func open(ctx context.Context, o Options, wait time.Duration) (*Server, error) {
 	if err := s.start(ctx, wait); err != nil {
 		return nil, err
 	}
-	switch err := s.admit(ctx); {
-	case recovers(err):
+	err := error(nil)
+	if !s.recovering { // the watch admits the broker once it has recovered
+		err = s.admit(ctx)
+	}
+	switch {
+	case s.recovering, recovers(err):
 		s.log.Warn("the PostgreSQL server has much to recover since it was killed: what needs it waits until that is done")
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("preparing the PostgreSQL server: %w", err), s.end(ctx))
@@ -155,7 +160,7 @@ func (r record) account(wanted string) (Account, error) {
 			"start the broker as that user")
 	}
 	if wanted != "" && wanted != r.Account.Name {
-		return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, and the server's files are %q's", wanted, r.Account.Name),
+		return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, but the server's files belong to %q", wanted, r.Account.Name),
 			"leave it out")
 	}
 	return r.Account, nil
@@ -217,17 +222,19 @@ func (s *Server) adopt(ctx context.Context) (bool, error) {
 		s.log.Info("the PostgreSQL server was killed, or the machine went down: it recovers now", "pid", pid)
 		return false, os.Remove(filepath.Join(c.Data, filePID))
 	}
-	switch err := c.answers(ctx, pid); {
+	err := c.answers(ctx, pid)
+	s.recovering = recovers(err)
+	switch {
 	case err == nil:
 		if err := c.reload(ctx); err != nil {
 			return false, err
 		}
-	case !recovers(err):
+	case !s.recovering:
 		s.log.Warn("a PostgreSQL server runs in this folder, and does not answer: it is started again", "pid", pid, "error", err)
 		return false, Stop(context.WithoutCancel(ctx), pid, hungGrace)
 	}
 	s.pid.Store(int64(pid))
-	s.log.Info("the PostgreSQL server of this folder ran on, and is taken over", "pid", pid, "port", c.Port)
+	s.log.Info("the PostgreSQL server of this folder was still running, and the broker takes it over", "pid", pid, "port", c.Port)
 	return true, nil
 }
 
@@ -272,7 +279,7 @@ func (c Cluster) reload(ctx context.Context) error {
 	}
 	same, err := sameFolder(data, c.Data)
 	if err == nil && !same {
-		err = fmt.Errorf("the server at the socket in %s is of %s", c.Sockets, data)
+		err = fmt.Errorf("the server at the socket in %s serves the data in %s", c.Sockets, data)
 	}
 	if err != nil {
 		return err
@@ -309,48 +316,15 @@ func (s *Server) launch(ctx context.Context) error {
 		defer close(ended)
 		_ = cmd.Wait() // its log says how it ended
 	}()
-	if err := s.cluster.Ready(ctx, ended); err != nil && !recovers(err) {
+	err = s.cluster.Ready(ctx, ended)
+	s.recovering = recovers(err)
+	if err != nil && !s.recovering {
 		said, _ := os.ReadFile(path)
 		err = &advice.Error{Name: "PostgreSQL", What: "does not start", Cause: fmt.Errorf("%w: %s", err, end(said)),
 			Remedy: "see what it says in " + path + " and in " + s.cluster.beside(dirLog)}
 		return errors.Join(err, s.end(ctx))
 	}
 	return nil
-}
-
-// watch starts the server again whenever it has ended, admits the broker once a long recovery has ended, and removes old
-// logs, until the context is done.
-func (s *Server) watch(ctx context.Context) {
-	defer close(s.watched)
-	backoff := 1
-	for n := 0; waiting.For(ctx, watchEvery) == nil; n++ {
-		if n%60 == 0 {
-			prune(s.cluster.beside(dirLog), s.log)
-		}
-		pid := int(s.pid.Load())
-		lives := pid != 0 && alive(pid)
-		if !lives {
-			s.pid.Store(0) // the system may give the id to another process
-		}
-		if n%backoff != 0 {
-			continue
-		}
-		if err := s.keep(ctx, lives); err == nil || recovers(err) {
-			backoff = 1
-		} else if ctx.Err() == nil {
-			backoff = min(2*backoff, mostBackoff)
-			s.log.Error("the PostgreSQL server cannot be started; this is tried again", "error", err)
-		}
-	}
-}
-
-// keep does what a server needs that lives, or has ended.
-func (s *Server) keep(ctx context.Context, lives bool) error {
-	if lives {
-		return s.admit(ctx)
-	}
-	s.log.Error("the PostgreSQL server has ended by itself: it is started again", "log", s.cluster.beside(dirLog))
-	return s.start(ctx, startWait)
 }
 
 // Close stops the server, and waits until it is gone. No data are lost.

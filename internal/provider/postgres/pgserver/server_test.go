@@ -340,7 +340,7 @@ func recovers(t *testing.T, o pgserver.Options) {
 		}
 		return s
 	}
-	s := within(5*time.Second, 0)
+	s := within(15*time.Second, 0)
 	ends := func(pid int) { expect.OK(t, syscall.Kill(pid, syscall.SIGQUIT)) }
 	first := s.Cluster().PID()
 	ends(first)
