@@ -74,7 +74,7 @@ func At(ctx context.Context, cfg aws.Config) (Session, error) {
 		p, err = Whose(ctx, cfg)
 		if _, unreached := errors.AsType[*net.OpError](err); unreached {
 			return p, &advice.Error{Name: "AWS", What: "cannot be reached",
-				Remedy: "see that the network leads there; for an emulator, that it runs where AWS_ENDPOINT_URL says", Cause: err}
+				Remedy: "check that the network reaches AWS; for an emulator, that it runs at AWS_ENDPOINT_URL", Cause: err}
 		}
 	}
 	if err != nil {
@@ -257,7 +257,19 @@ func (p Session) prepare(ctx context.Context, o Options) (out Result, err error)
 
 // keepMark records which needs the account is prepared for. It is called last: a mark means that
 // everything else is there.
-func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
+func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) (err error) {
+	for range keepTries {
+		if err = p.keepMarkOnce(ctx, scope, m); !awserr.Is(err, awserr.Busy) {
+			break
+		}
+	}
+	return err
+}
+
+// keepTries bounds the tries to write the mark: another run may write its own between a read and a write.
+const keepTries = 5
+
+func (p Session) keepMarkOnce(ctx context.Context, scope plan.Scope, m Mark) error {
 	has, version, err := p.mark(ctx, scope)
 	if err != nil {
 		return err
@@ -275,9 +287,6 @@ func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 	raw, _ := json.Marshal(Mark{all}) // texts always encode
 	put.Body = bytes.NewReader(raw)
 	_, err = p.buckets().PutObject(ctx, put)
-	if awserr.Is(err, awserr.Busy) { // another run has written one meanwhile
-		return p.keepMark(ctx, scope, m)
-	}
 	if err != nil {
 		return fmt.Errorf("writing into the bucket %s what the account is prepared for: %w", *put.Bucket, err)
 	}

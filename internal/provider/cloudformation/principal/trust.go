@@ -76,5 +76,6 @@ func (t *task) entrust(ctx context.Context, role Found) (bool, error) {
 
 // sameNames compares names, in any order.
 func sameNames(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	once := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
+	return slices.Equal(once(a), once(b))
 }
