@@ -21,7 +21,7 @@ func File(path string, write func(io.Writer) error) (err error) {
 	}
 	free := func() error {
 		if _, err := os.Lstat(path); err == nil {
-			return fail("is there already", "name one that is not: no backup is written over", nil)
+			return fail("is there already", "name a new one: a backup overwrites no file", nil)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return fail("cannot be written", "name one that can", err)
 		}
@@ -31,22 +31,22 @@ func File(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	clearBeside(path)
-	f, held, err := begin(filepath.Dir(path))
+	f, err := begin(filepath.Dir(path))
 	if err != nil {
 		return fail("cannot be written", "name one in a folder that is there and allows it", err)
 	}
-	defer func() { _, _ = held.Close(), os.Remove(f.Name()) }()
+	defer func() { _, _ = os.Remove(f.Name()), f.Close() }()
 	buffered := bufio.NewWriterSize(f, 1<<20)
 	if err := write(buffered); err != nil {
-		return errors.Join(err, f.Close())
+		return err
 	}
-	if err := errors.Join(buffered.Flush(), f.Sync(), f.Close()); err != nil {
-		return fail("cannot be written to its end", "make room, or name one where there is some", err)
+	if err := errors.Join(buffered.Flush(), f.Sync()); err != nil {
+		return fail("cannot be written to its end", "free space, or name one on a disk with free space", err)
 	}
 	if err := free(); err != nil { // another one may have been written meanwhile: a backup takes long
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := os.Rename(f.Name(), path); err != nil { // while it is locked
 		return fail("cannot be written", "name one that can", err)
 	}
 	return bolt.SyncFolder(filepath.Dir(path))
@@ -57,17 +57,18 @@ func File(path string, write func(io.Writer) error) (err error) {
 const partial = unfinished + "of-"
 
 // begin makes a hidden file in a folder, and holds a lock on it where the system has any: no other backup takes the file for
-// one of a process that was killed. One that has taken it before it was locked removes it: begin then makes another.
-func begin(dir string) (f, held *os.File, err error) {
+// one of a process that was killed. Another backup may do so before the file is locked, and remove it: begin then makes another.
+func begin(dir string) (*os.File, error) {
 	for {
-		if f, err = os.CreateTemp(dir, partial+"*"); err != nil { // mode 0600
-			return nil, nil, err
+		f, err := os.CreateTemp(dir, partial+"*") // mode 0600
+		if err != nil {
+			return nil, err
 		}
-		held, err = lock(f.Name())
-		if _, gone := os.Lstat(f.Name()); gone == nil && !errors.Is(err, errLocked) {
-			return f, held, nil
+		locked := lock(f)
+		if _, gone := os.Lstat(f.Name()); gone == nil && !errors.Is(locked, errLocked) {
+			return f, nil
 		}
-		_, _ = held.Close(), f.Close()
+		_ = f.Close()
 	}
 }
 
@@ -78,8 +79,11 @@ func clearBeside(path string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), partial) && e.Type().IsRegular() {
-			if left, err := lock(filepath.Join(dir, e.Name())); err == nil {
-				_, _ = os.Remove(left.Name()), left.Close()
+			if left, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR, 0); err == nil {
+				if lock(left) == nil {
+					_ = os.Remove(left.Name())
+				}
+				_ = left.Close()
 			}
 		}
 	}

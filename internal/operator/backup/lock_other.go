@@ -10,4 +10,4 @@ import (
 var errLocked = errors.New("locked by another process")
 
 // lock takes no lock: what a killed backup left is not removed here.
-func lock(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+func lock(*os.File) error { return errors.ErrUnsupported }
