@@ -278,6 +278,12 @@ func TestModes(t *testing.T) {
 			if (r.Effect == broker.Accepted) != (d.started == 1) {
 				t.Errorf("%d executions were started", d.started)
 			}
+			if tc.effect == broker.Accepted { // the same request again is told of the same operation, and starts nothing
+				again := expect.Get(d.put(tc.plan, d.caller(true), ""))(t)
+				if again.Effect != broker.Accepted || again.Token != r.Token || d.started != 1 {
+					t.Errorf("%+v then %+v, and %d executions", r, again, d.started)
+				}
+			}
 			if (d.instance().Version == 0) != (tc.refused >= 0) {
 				t.Error("ERR-08: a refusal left a record, or a success left none")
 			}

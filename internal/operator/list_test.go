@@ -334,7 +334,8 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 	// A row tells whose it is and where, and a list opens all names, under the one key.
 	s.ordered("two")
 	rows = s.rows(s.console.List, operator.Query{What: operator.Instances, ID: "one"})
-	expect.Same(t, "the row", []operator.Row{{Organization: "o-1", Space: "s-1", InstanceName: "orders-db", Provider: "demo",
+	expect.Same(t, "the row", []operator.Row{{PlatformName: "korifi", Organization: "o-1", Space: "s-1",
+		InstanceName: "orders-db", Provider: "demo",
 		Made: s.names()["one"]}}, rows, cmpopts.IgnoreFields(operator.Row{}, "Platform", "Instance", "OrganizationName",
 		"SpaceName", "State", "Service", "Plan", "Created", "Updated", "Operation", "Note"))
 	var names []string

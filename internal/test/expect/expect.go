@@ -45,7 +45,7 @@ func Same[T any](t testing.TB, what string, want, got T, options ...cmp.Option) 
 	}
 }
 
-// Least reports a count that is below the least which proves anything, and the test goes on. The text what names what is counted.
+// Least reports a count that is too small to prove anything, and the test goes on. The text what names what is counted.
 func Least(t testing.TB, what string, least, got int) {
 	t.Helper()
 	if got < least {

@@ -95,6 +95,8 @@ func New(t testing.TB, version string, with ...Option) *Server {
 	t.Cleanup(func() {
 		s.Thaw()
 		s.Stop()
+		copies.Lock()
+		defer copies.Unlock()
 		_ = os.RemoveAll(s.dir)
 	})
 	return s
@@ -174,10 +176,18 @@ func start(version string, o options) (*server, error) {
 // time. Each lies beside the data of the server that was the first.
 var pristine sync.Map
 
+// copies is held for reading while a pristine folder is copied, and for writing while one is removed: cp would take
+// a folder that is half removed for a whole one.
+var copies sync.RWMutex
+
 // makeData makes the data folder, by a copy where there is one. A copy fails once the server
 // that it lies with has ended.
 func (s *server) makeData(ctx context.Context) error {
-	replicate := func(from, to string) error { return exec.CommandContext(ctx, "cp", "-Rp", from, to).Run() }
+	replicate := func(from, to string) error {
+		copies.RLock()
+		defer copies.RUnlock()
+		return exec.CommandContext(ctx, "cp", "-Rp", from, to).Run()
+	}
 	if from, ok := pristine.Load(s.Version); ok && replicate(from.(string), s.cluster.Data) == nil {
 		return nil
 	}

@@ -217,6 +217,9 @@ func (b *Bench[P]) Restored(opens func(*provider.Grant) bool, save func() (resto
 	gone, stays := b.Bind(removed), b.Bind(kept)
 	restore := save()
 	b.Unbind(removed)
+	if opens(gone) {
+		t.Error("a login survives its unbind")
+	}
 	known := b.Raise()
 	restore()
 	if !opens(gone) {
@@ -242,6 +245,11 @@ func (b *Bench[P]) Restored(opens func(*provider.Grant) bool, save func() (resto
 	}
 	if in.Epoch = next; opens(gone) || !opens(stays) {
 		t.Error("want the login that was removed shut, and that of a live binding open")
+	}
+	for _, h := range b.Held() {
+		if h.Epoch != next {
+			t.Errorf("%s is listed at %v, want %v", h.Name, h.Epoch, next)
+		}
 	}
 	b.Bind(b.Binding(in, "next", ""))
 	b.Deprovision(in)

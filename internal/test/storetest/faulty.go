@@ -57,8 +57,9 @@ var ErrDied = errors.New("died")
 
 // Dying is a store that dies after so many commits: nothing is changed any more.
 func Dying(s store.Store, commits int) *Faulty {
+	var made atomic.Int64
 	return &Faulty{Store: s, Before: func([]store.Change) error {
-		if commits--; commits < 0 {
+		if made.Add(1) > int64(commits) {
 			return ErrDied
 		}
 		return nil

@@ -24,7 +24,7 @@ type Driver struct {
 	Idle  bool // what is started takes no step
 }
 
-// Start implements workflow.Engine. It drives beside the request, as engines do, whose end is not the operation's.
+// Start implements workflow.Engine. It does not end with the request: engines drive on when a request has ended.
 func (d *Driver) Start(ctx context.Context, ref workflow.Ref) error {
 	if d.Idle {
 		return nil
