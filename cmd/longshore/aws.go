@@ -105,11 +105,11 @@ func newAWSRights(getenv func(string) string) *cobra.Command {
 	var emulated bool
 	c := &cobra.Command{
 		Use: "rights", Short: "Print the IAM policy that a broker with --aws needs",
-		Long: `Print the IAM policy that the user or role needs by which ` + "`longshore serve --aws`" + `
+		Long: `Print the IAM policy of the user or role by which ` + "`longshore serve --aws`" + `
 works, in the account and the region that AWS_PROFILE and AWS_REGION lead to. It
 names the roles of other accounts that LONGSHORE_AWS_TARGETS has. With several
 targets they are more than IAM takes in one policy: attach each part that --part
-prints. A data folder that is not there is set up.`,
+prints. A missing data folder is set up.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			scope, err := p.scope()
 			if err != nil {
@@ -136,7 +136,7 @@ prints. A data folder that is not there is set up.`,
 func printRights(out io.Writer, policies [][]byte, part int) error {
 	switch n := len(policies); {
 	case part < 0 || part > n:
-		return misused("--part %d: there are only %d parts", part, n)
+		return misused("--part %d: the last part is %d", part, n)
 	case part == 0 && n > 1:
 		return misused("the rights are more than IAM takes in one policy: "+
 			"make %d policies from what --part 1 to --part %d print, and attach them all", n, n)

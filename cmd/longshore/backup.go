@@ -50,7 +50,7 @@ backup was killed, the next one into the same folder removes its unfinished file
 		return instances.complete(c, args, typed)
 	}
 	c.Flags().BoolVar(&wish.All, "all", false, "save all of the data folder")
-	c.Flags().StringVar(&wish.Platform, "platform", "", "the platform `NAME` that the instance is of, where several have its ID")
+	c.Flags().StringVar(&wish.Platform, "platform", "", "the `NAME` of the instance's platform, where several have its ID")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		file := args[len(args)-1]
 		switch {
@@ -61,7 +61,7 @@ backup was killed, the next one into the same folder removes its unfinished file
 		case !wish.All:
 			wish.Instance = args[0]
 		case within(file, *data):
-			return misused("name a FILE outside of the data folder: it would go with the folder")
+			return misused("name a FILE outside of the data folder: it would be lost with the folder")
 		}
 		return save(c.Context(), *data, wish, file, c.OutOrStdout(), c.ErrOrStderr())
 	}

@@ -67,7 +67,7 @@ Settings from the environment:
       both unset, or set them to the login that platform default has
   ` + embedded.Help() + `
   LONGSHORE_REAPER_DRY_RUN
-      true has the reaper only report what no record knows of
+      if true, the reaper only reports things without a record
   LONGSHORE_PLATFORM_RATE
       requests a second that each platform may send; more are answered 429.
       Unless it is set, as many as it likes

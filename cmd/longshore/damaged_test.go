@@ -189,7 +189,7 @@ func TestALostKey(t *testing.T) {
 			expect.OK(t, lose(path, key))
 			has(t, b.operate(0, "rebuild", "--yes"), "0 instances and 0 bindings have a record again",
 				"parameters of these:\n  ready-1\n  slow-1\n",
-				"rotate these, or unbind and bind again:\n  ready-1/bound-1\n", "has failed:\n  slow-1\n")
+				"rotate these, or unbind and bind again:\n  ready-1/bound-1\n", "have failed:\n  slow-1\n")
 			if made, err := os.ReadFile(path); err != nil || string(made) == string(key) || len(made) != len(key) {
 				t.Errorf("the key is not a new one: %v", err)
 			}

@@ -17,7 +17,8 @@ failed and what to do, how to connect, and what happened. The link is valid for 
 minutes and opens a session once; give it to whoever may see the instance.`,
 		ValidArgsFunction: onlyFirst(instances),
 	}
-	c.Flags().StringVar(&v.Platform, "platform", "", "of the platform `NAME`, where several have an instance of this id")
+	c.Flags().StringVar(&v.Platform, "platform", "", "the `NAME` of the instance's platform, where several have an instance "+
+		"with this id")
 	c.Flags().BoolVar(&v.Acts, "act", false, "the session may upgrade the instance, and delete again what could not be deleted")
 	return act(c, whichBroker{}, operator.Dashboard, func(id string) (operator.Viewing, error) {
 		v.ID = id

@@ -10,7 +10,7 @@ import (
 
 func newForget() *cobra.Command {
 	c := &cobra.Command{
-		Use: "forget USER --yes", Short: "Erase who asked, for one user",
+		Use: "forget USER --yes", Short: "Erase one user from the records of who asked",
 		Args: takes(1, 1, "a USER: the name that the console shows, or the user's email or id"),
 		Long: `Erase one user from the histories and from the operations that have ended, on all
 platforms. USER is the name that the console shows, or the user's email or id, letter
@@ -21,8 +21,8 @@ It may be repeated at any time. Existing backups are not changed: repeat the com
 after a restore.`,
 		Example: `  longshore forget duke@example.com --yes`,
 	}
-	sure := meant(c, "who asked is erased for good", "who asked is erased for good, also for those who look after what was "+
-		"made: say --yes if that is what you want")
+	sure := meant(c, "who asked is erased for good", "who asked is erased for good, for operators too: "+
+		"say --yes if that is what you want")
 	return act(c, whichBroker{}, operator.Forget, func(user string) (string, error) { return user, sure() }, printErasure)
 }
 

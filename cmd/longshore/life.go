@@ -291,7 +291,7 @@ func (l *life) verdict(left bool, took time.Duration) {
 	for _, b := range l.client.Bindings() {
 		l.say(map[bool]string{true: "LEFT BEHIND", false: "kept"}[left], "binding %s", b.ID)
 	}
-	what := "Everything went right, and nothing is left, in"
+	what := "Everything went right, and nothing is left, after"
 	switch {
 	case left:
 		what = "Something was left behind, after"
@@ -300,7 +300,7 @@ func (l *life) verdict(left bool, took time.Duration) {
 	case l.failed:
 		what = "Something failed, and nothing is left, after"
 	case l.keep:
-		what = "Everything went right, and what was made is kept, in"
+		what = "Everything went right, and what was made is kept, after"
 	}
 	printf(l.out, "\n%s %v.\n", what, round(took))
 }

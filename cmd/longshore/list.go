@@ -99,7 +99,8 @@ func newListing(what operator.What) *cobra.Command {
 	c := &cobra.Command{
 		Use: fmt.Sprintf("%s [%s]", what, one), Args: takes(0, 1, ""),
 		Short: fmt.Sprintf("List the %s, or show one in full", what),
-		Long: fmt.Sprintf("List the %s, the newest first, or show the one in full whose %s is given, or begins like it.",
+		Long: fmt.Sprintf("List the %s, the newest first, or show in full the one whose %s is given, or begins with what is "+
+			"given.",
 			what, one),
 	}
 	t := listings[what]

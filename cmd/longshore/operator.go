@@ -36,14 +36,14 @@ func (p *whichBroker) flags(c *cobra.Command) {
 // whereabouts adds the flags that say where the broker is.
 func (p *whichBroker) whereabouts(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", dataFolder, "data `DIR` of the broker, which may run or not")
-	c.Flags().StringVar(&p.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
+	c.Flags().StringVar(&p.stack, "stack", "", "`NAME` of the broker's stack on AWS, in place of --data")
 	c.PreRunE = oneBroker
 }
 
 // oneBroker refuses a folder and a stack at once: it would not be clear which of the two brokers is meant.
 func oneBroker(c *cobra.Command, _ []string) error {
 	if c.Flags().Changed("data") && c.Flags().Changed("stack") {
-		return misused("--data is a broker over a folder, and --stack one on AWS: give one of the two")
+		return misused("--data names a broker over a folder, --stack one on AWS: give only one of them")
 	}
 	return nil
 }

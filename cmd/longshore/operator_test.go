@@ -149,7 +149,7 @@ func TestOperatorsSee(t *testing.T) {
 		only := b.operate(0, "instances", "--state", "running")
 		has(t, only, "slow-1")
 		expect.Never(t, "what runs", only, "ready-1")
-		has(t, b.operate(0, "instances", "slow"), "state", "creating", token, "request-7", "is looked at again by")
+		has(t, b.operate(0, "instances", "slow"), "state", "creating", token, "request-7", "the broker looks at it again by")
 		has(t, b.operate(0, "bindings", "-o", "wide"), "bound-1  ready  ready-1", "bind succeeded")
 		has(t, b.operate(0, "operations", "--state", "running", "-o", "wide"), token)
 		has(t, b.operate(0, "operations", token), "  kind              provision\n", "  phase             in progress\n")
@@ -161,8 +161,8 @@ func TestOperatorsSee(t *testing.T) {
 		expect.Never(t, "one of two", few, "ready-1")
 		has(t, b.operate(2, "instances", "--limit", "-1"), "--limit is negative")
 		has(t, b.operate(2, "instances", "--limit", "x"), `--limit does not take "x": give a whole number`)
-		has(t, b.operate(2, "instances", "--stack", "Longshore"), "give one of the two")
-		has(t, b.operate(2, "platform", "list", "--stack", "Longshore"), "give one of the two")
+		has(t, b.operate(2, "instances", "--stack", "Longshore"), "give only one of them")
+		has(t, b.operate(2, "platform", "list", "--stack", "Longshore"), "give only one of them")
 		has(t, b.operate(1, "reconcile", "nope"), "no provider of this broker uses servers that can be restored")
 		shown := b.operate(0, "instances", "ready-1")
 		has(t, shown, "organization  o\n", "space         s\n", "provider      demo\n")
@@ -256,7 +256,7 @@ func TestReconcileOfServersThatAreNotReached(t *testing.T) {
 			expect.Same(t, step.server+" in "+format+": exit status", 1, status)
 			has(t, diagnostics, step.says)
 			if format == "table" {
-				has(t, out, step.server+"/default: not reached")
+				has(t, out, step.server+"/default: not checked completely")
 				continue
 			}
 			var all []operator.Reconciled
@@ -276,7 +276,7 @@ func TestReconcileOfServersThatAreNotReached(t *testing.T) {
 func TestRebuildWithoutRest(t *testing.T) {
 	var out strings.Builder
 	err := printRebuilt(&out, operator.Rebuilt{Restless: 10, Unknown: []string{"thing-1: no offering has its plan"}})
-	has(t, fmt.Sprint(err), "in each of 10 listings", "run the command again")
+	has(t, fmt.Sprint(err), "during each of 10 listings", "run the command again")
 	const end = "These could not be derived:\n  thing-1: no offering has its plan\n"
 	expect.Same(t, "what is printed last", end, out.String()[max(0, out.Len()-len(end)):])
 }
@@ -369,13 +369,13 @@ func TestForget(t *testing.T) {
 		return said
 	}
 	has(t, forgets(1, "ann"), "say --yes")
-	has(t, forgets(0, "ann", "--yes"), "1 entries of histories and 1 operations do not say any more who asked.\n")
-	has(t, forgets(0, "ann", "--yes"), "0 entries of histories and 0 operations")
+	has(t, forgets(0, "ann", "--yes"), "1 history entries and 1 operations no longer say who asked.\n")
+	has(t, forgets(0, "ann", "--yes"), "0 history entries and 0 operations")
 	asks("ann")
 	b.provision("slow", "async", 3600, 202)
-	has(t, forgets(0, "ann", "--yes"), "1 operations of this user are in progress, and keep it: repeat the command")
+	has(t, forgets(0, "ann", "--yes"), "1 operations of this user are still in progress and say who asked: repeat the command")
 	b.stop()
-	has(t, forgets(0, "bob", "--yes"), "1 entries of histories and 1 operations")
+	has(t, forgets(0, "bob", "--yes"), "1 history entries and 1 operations")
 	left := map[string]bool{}
 	records := expect.Get(bolt.Open(b.dir+"/longshore.db", bolt.Options{MustExist: true, ReadOnly: true}))(t)
 	defer func() { _ = records.Close() }()

@@ -100,7 +100,7 @@ operator's commands, such as instances, show the id with each record.`,
 	c.Flags().StringVar(&p.ID, "id", "", "`ID` that it had before, which its records carry; a new one unless given")
 	c.Flags().StringVar(&p.Path, "path", "", "`/PATH` that stands before /v2 in the platform's URL")
 	c.Flags().StringArrayVar(&p.Offerings, "offering", nil,
-		"`NAME[/PLAN]` that it may see, given once for each; everything unless given")
+		"`NAME[/PLAN]` that it may see; repeat the flag for each; everything unless given")
 	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offerings, which --offering may name")
 	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, name string) error {
 		p.Name = name
@@ -143,8 +143,8 @@ that it does not.`,
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
 	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, name string) error {
 		if overlap != 0 && overlap < minOverlap {
-			return misused("--overlap %v is shorter than it takes until every part of the broker knows "+
-				"the new password: give %gm or more, or 0s to end every earlier one at once", overlap, minOverlap.Minutes())
+			return misused("--overlap %v ends before every part of the broker knows the new password: give %gm or more, or "+
+				"0s to end every earlier one at once", overlap, minOverlap.Minutes())
 		}
 		return rotatePlatform(c, registrar, name, overlap, now)
 	})
@@ -240,7 +240,7 @@ func rotatePlatform(c *cobra.Command, registrar platforms.Registrar, name string
 		pause := cmp.Or(left%every, every)
 		left -= pause
 		if waiting.For(c.Context(), pause) != nil {
-			printf(c.ErrOrStderr(), "not waited for: it may be refused in the next minute\n")
+			printf(c.ErrOrStderr(), "not waited for: the broker may refuse it during the next minute\n")
 			now = true
 		}
 	}

@@ -60,7 +60,7 @@ func printReports(out io.Writer, found operator.Reaper) {
 		printf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At),
 			state.Halt.Reason)
 	case state.Pass != nil:
-		printf(out, "An inventory is on its way since %s.\n\n", stamp(state.Pass.Report.Started))
+		printf(out, "An inventory has been running since %s.\n\n", stamp(state.Pass.Report.Started))
 	case !state.Due.IsZero():
 		printf(out, "Things that exist: %d; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
 	}
@@ -115,8 +115,9 @@ damaged records, all whole ones are kept. Give the same flags as for serve, so t
 everything that exists can be listed. The command may be stopped and run again; each
 time, it lists everything that is lost.`,
 	}
-	sure := meant(c, "there is no backup", "rebuild gives a record to everything that has none, also to what nobody wants "+
-		"any more, and gives up what the vault's key does not open: restore a backup instead, if there is one, or say --yes")
+	sure := meant(c, "there is no backup", "rebuild gives a record to everything that has none, even to what nobody wants "+
+		"any more, and gives up secrets that the vault's key does not open: restore a backup instead, if there is one, or "+
+		"say --yes")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := sure(); err != nil {
 			return err

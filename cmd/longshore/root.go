@@ -128,7 +128,7 @@ func group(c *cobra.Command) {
 		if len(args) == 0 {
 			return misused("say what %s is to do: %s", nameOf(c), choice)
 		}
-		return misused("unknown command %q for %q: there is %s", args[0], c.CommandPath(), choice)
+		return misused("unknown command %q for %q: the commands are %s", args[0], c.CommandPath(), choice)
 	}
 }
 

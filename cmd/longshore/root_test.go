@@ -197,7 +197,7 @@ func TestBrokerURLs(t *testing.T) {
 		"https://:8080":                 "has no host",
 		"https://u:hunter2@example.com": "--username and LONGSHORE_PASSWORD",
 		"u:hunter2@example.com":         "--username and LONGSHORE_PASSWORD",
-		"http://u:hunter2@[::1":         "is none",
+		"http://u:hunter2@[::1":         "cannot be parsed",
 		"http://example.com/?a=hunter2": "no query",
 		"http://example.com?":           "no query",
 		"":                              "is empty",

@@ -25,7 +25,8 @@ a day at least.
 ID is the deleted instance's, or, if it has lived more than once, that of one
 life, as this command and ` + "`longshore retained`" + ` print it.`,
 	}
-	c.Flags().StringVar(&u.Platform, "platform", "", "of the platform `NAME`, where two had an instance of this id")
+	c.Flags().StringVar(&u.Platform, "platform", "", "the `NAME` of the instance's platform, where two had an instance with "+
+		"this id")
 	c.Flags().StringVar(&u.Organization, "organization", "", "`ID` of the organization that may have it, in place of its own")
 	c.Flags().StringVar(&u.Space, "space", "", "`ID` of the space that may have it, in place of its own")
 	return act(c, whichBroker{}, operator.Undelete, func(id string) (operator.Undeletion, error) {

@@ -154,7 +154,8 @@ func (b *Broker) sealLosable(ctx context.Context, key lifecycle.Key, member vaul
 	defer cancel()
 	sealed, err := b.Table.Seal(ctx, vault.Label{Key: key, Member: member}, plain)
 	if err != nil {
-		b.Log.ErrorContext(ctx, "a part of a request is not recorded; the request does not need it", "part", member, "error", err)
+		b.Log.ErrorContext(ctx, "the broker could not seal a part of a request, and goes on without it", "part", member,
+			"error", err)
 	}
 	return sealed
 }

@@ -77,7 +77,7 @@ func (c *Console) keyOf(ctx context.Context, v Viewing) (found lifecycle.Key, _ 
 	case only != "":
 		among = []string{only}
 	case known == nil:
-		return found, refuse("the platforms cannot be read: name the one of the instance by --platform")
+		return found, refuse("the platforms cannot be read: name the instance's platform with --platform")
 	}
 	for _, id := range among {
 		key := lifecycle.Key{Platform: id, Instance: v.ID}

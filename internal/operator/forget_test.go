@@ -187,7 +187,7 @@ func TestForgetGoesAroundDamage(t *testing.T) {
 	damage := errors.New("a record is damaged")
 	s.console.Records = ledger.New(&leafed{Store: s.store, fails: damage}, s.id)
 	if did, err := s.console.Forget(t.Context(), "ann"); !errors.Is(err, damage) || did != ann ||
-		!strings.HasPrefix(err.Error(), "5 entries of histories") {
+		!strings.HasPrefix(err.Error(), "5 history entries") {
 		t.Errorf("erased %+v, want %+v: %v", did, ann, err)
 	}
 }

@@ -55,12 +55,12 @@ func method[In, Out any](name string, within time.Duration, do func(*Console, co
 	table[name] = func(c *Console, ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 		var in In
 		if err := json.Unmarshal(raw, &in); err != nil {
-			return nil, fmt.Errorf("reading what %q is called with: %w", name, err)
+			return nil, fmt.Errorf("reading the arguments of %q: %w", name, err)
 		}
 		out, failed := do(c, ctx, in)
 		answer, err := json.Marshal(out)
 		if err != nil {
-			return nil, fmt.Errorf("writing what %q answers: %w", name, err)
+			return nil, fmt.Errorf("writing the answer of %q: %w", name, err)
 		}
 		return answer, failed
 	}

@@ -308,7 +308,7 @@ func (r *reconciliation) missing(ctx context.Context) error {
 const underWay = " (being reconciled)"
 
 // errMoved says that the target has changed since it was surveyed.
-var errMoved = errors.New("somebody changes it meanwhile: stop the other broker that has this one's identity, " +
+var errMoved = errors.New("somebody else is changing it: stop the other broker that has this one's identity, " +
 	"and run the command again")
 
 // begin raises the target to an epoch later than any, while it still counts as restored: if it is
@@ -349,7 +349,7 @@ func (r *reconciliation) goOn(ctx context.Context) error {
 func (r *reconciliation) keep(ctx context.Context) error {
 	err := r.Records.Commit(ctx, ledger.Put(r.known))
 	if errors.Is(err, ledger.ErrConflict) {
-		return errors.New("somebody else reconciles it: wait, and run the command again")
+		return errors.New("somebody else is reconciling it: wait, and run the command again")
 	}
 	r.known.Version++
 	return err

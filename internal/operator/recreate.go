@@ -47,14 +47,14 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 }
 
 // errLost refuses a creation whose order is lost: something else than ordered would be made.
-var errLost = refuse("its parameters are lost: have its platform delete it and create it again")
+var errLost = refuse("its parameters or its secret are lost: have its platform delete it and create it again")
 
 func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, error) {
 	if i.LostParameters() {
 		return Row{}, errLost
 	}
 	if i.Undeletes != nil {
-		return Row{}, refuse("it was to give back what is retained of %q: have its platform delete it; `longshore retained` "+
+		return Row{}, refuse("it was to restore the retained data of %q: have its platform delete it; `longshore retained` "+
 			"then lists what to order", i.Undeletes.Instance)
 	}
 	switch restores, err := c.restores(ctx, i); {

@@ -79,7 +79,7 @@ func (c *Console) row(r lifecycle.Record) Row {
 	}
 	switch {
 	case r.InProgress():
-		row.Note = "is looked at again by " + at(r.Due)
+		row.Note = "the broker looks at it again by " + at(r.Due)
 	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
 		row.Note = "is removed by the broker itself from " + at(r.Due) + " on"
 	case r.IsReleased():
@@ -164,14 +164,15 @@ func (c *Console) platforms(ctx context.Context, q *Query) (known map[string]str
 }
 
 // platformID returns the id of the platform with this id or name. It refuses an unknown one: an
-// empty list would suggest that the platform has nothing. While no name is known, it takes what an id looks like.
+// empty list would suggest that the platform has nothing. While no name is known, it takes what looks like an id.
 func platformID(known map[string]string, given string) (id string, _ error) {
 	if _, isID := known[given]; given == "" || isID || known == nil && platforms.IsID(given) {
 		return given, nil
 	}
 	if known == nil {
-		return "", refuse("the platforms cannot be read, so that nobody knows which one is called %q: put right what "+
-			"`longshore platform list` says, or give the platform's id, such as p-abcdefghijkl, as "+
+		return "", refuse("the platforms cannot be read, so the broker does not know the name %q: run `longshore platform "+
+			"list`, and "+
+			"mend the fault that it reports, or give the platform's id, such as p-abcdefghijkl, as "+
 			"`longshore instances -o wide` shows it", given)
 	}
 	for id, name := range known {

@@ -72,7 +72,7 @@ func Inside(name string, p deployed.Parts) remote.Open {
 	return func(reach json.RawMessage) (wired.Provider, error) {
 		var accesses hosted.Accesses
 		if json.Unmarshal(reach, &accesses) != nil {
-			return wired.Provider{}, advice.For("what reaches the servers", "cannot be read",
+			return wired.Provider{}, advice.For("the access to the servers", "cannot be read",
 				"deploy all functions of one version")
 		}
 		return Open(name, Options{Options: hosted.Options{

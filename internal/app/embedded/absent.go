@@ -139,7 +139,7 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 		return page.Records, next, err
 	}) {
 		if err != nil {
-			log.Error("a record cannot be read: each provider that was used is taken to have instances", "error", err)
+			log.Error("a record cannot be read: the broker assumes that each provider that was used has instances", "error", err)
 			for _, name := range names {
 				live[name] = true
 			}

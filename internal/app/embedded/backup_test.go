@@ -154,7 +154,7 @@ func TestCommandsRefuseAnOldFolder(t *testing.T) {
 		"Console": console(nil), "Rebuild": console(func(string) {}),
 		"Backup": Backup(t.Context(), dir, backup.Wish{All: true}, nil),
 	} {
-		expect.Says(t, name, fmt.Sprint(err), "is of a version before the first release")
+		expect.Says(t, name, fmt.Sprint(err), "was written by a version before the first release")
 	}
 	expect.Same(t, "the folder", before, contents(t, dir))
 }

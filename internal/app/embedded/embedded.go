@@ -77,7 +77,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 		}
 	}()
 	if behind := b.folder.Behind; behind > time.Second {
-		log.Warn("the clock is behind the last change in the data folder: the broker counts on from the time of that change",
+		log.Warn("the clock is behind the last change in the data folder: the broker continues from the time of that change",
 			"behind", behind.Round(time.Second).String())
 	}
 	known, err := b.platforms(s)

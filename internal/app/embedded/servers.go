@@ -69,7 +69,7 @@ func (s server) setting() string { return fmt.Sprintf("%s (or %s)", s.flag(), s.
 // settings explains the settings of the server.
 func (s server) settings() string {
 	return s.envURL() + ", " + s.envPasswordFile() + "\n" +
-		"      what " + s.flag() + " says, where other users of the machine do not see it, and the\n" +
+		"      what " + s.flag() + " says, hidden from other users of the machine, and the\n" +
 		"      file that holds the password, if the URL has none" + s.help
 }
 
@@ -175,7 +175,7 @@ func (s server) greet(made wired.Provider, log *slog.Logger) {
 func Flags() map[string]string {
 	all := map[string]string{}
 	for name, s := range servers() {
-		all[name] = fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it there are none",
+		all[name] = fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it, the broker offers none",
 			s.Title, s.Form.Example)
 		if s.start != nil {
 			all[name] += ", and with " + URLEmbedded + " the broker starts one"

@@ -99,7 +99,7 @@ func TestAServerThatIsNoGood(t *testing.T) {
 	port := expect.Get(testserver.FreePort())(t)
 	h := newHistory(t)
 	for given, says := range map[string]string{
-		urlOf(wrong): "it refuses the broker's login: give its name and its password of today",
+		urlOf(wrong): "it refuses the broker's login: give its current name and password",
 		"postgresql://longshore:secret@127.0.0.1:" + port + "/longshore": "nobody answers at its address",
 	} {
 		h.start(map[string]string{"LONGSHORE_POSTGRES_URL": given})

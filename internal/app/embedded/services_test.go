@@ -83,7 +83,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	targetsAreNamed(t, e, set)
 	refusedStarts(t, e, refuses)
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-	left("it runs where AWS_ENDPOINT_URL says")
+	left("it runs at AWS_ENDPOINT_URL")
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	left("set AWS_PROFILE")

@@ -50,7 +50,7 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	// Paths are added to it, and developers see it.
 	if u, err := url.Parse(s.Origin); s.Origin != "" && (err != nil || u.Host == "" || u.User != nil ||
 		strings.ContainsAny(s.Origin, "?#") || u.Scheme != "http" && u.Scheme != "https") {
-		return s, advice.For("--origin", fmt.Sprintf("%q is no address of a browser", s.Origin),
+		return s, advice.For("--origin", fmt.Sprintf("%q is not an address that a browser can open", s.Origin),
 			"give scheme and host, such as https://broker.example.com")
 	}
 	s.Username, s.Password = getenv(app.EnvUsername), getenv(app.EnvPassword)

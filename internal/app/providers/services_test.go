@@ -28,7 +28,7 @@ func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 	}{
 		"Flag":     {map[string]string{app.EnvAWS: "yes please"}, []string{app.EnvAWS, "neither true nor false"}},
 		"Emulated": {map[string]string{app.EnvAWSEmulated: "localstack"}, []string{app.EnvAWSEmulated, "neither true nor false"}},
-		"Targets":  {map[string]string{app.EnvAWSTargets: "{"}, []string{app.EnvAWSTargets, "JSON as it should be"}},
+		"Targets":  {map[string]string{app.EnvAWSTargets: "{"}, []string{app.EnvAWSTargets, "JSON of the expected form"}},
 		"All": {map[string]string{app.EnvAWS: "2", app.EnvAWSTargets: `{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`},
 			[]string{app.EnvAWS, `target "a"`, `target "b"`}},
 	} {

@@ -68,7 +68,7 @@ func (a Acts) Begin(timeout time.Duration) lifecycle.Start {
 // failed, Retry begins the deletion. A platform that polls a failed creation sees it as failed
 // until it deletes the instance (PROV-30). Seen is the operation as the operator saw it: if it has
 // got another attempt or has ended since, nothing is done, so that asking twice starts one attempt,
-// and who wants to start it again deletes nothing. Nil takes the operation as it is.
+// and a form that starts it again never deletes anything. Nil takes the operation as it is.
 func (a Acts) Retry(ctx context.Context, token string, seen *lifecycle.Operation) (Done, error) {
 	return Decide(ctx, func() (Done, error) {
 		r, err := a.latest(ctx, token)

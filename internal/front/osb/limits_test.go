@@ -116,7 +116,7 @@ func TestOldClientsLearnWhichVersionBindsAsynchronously(t *testing.T) {
 			said, _ := body["description"].(string)
 			if w.Code != http.StatusUnprocessableEntity || body["error"] != "AsyncRequired" ||
 				!strings.HasPrefix(said, lifecycle.AsyncRequiredSentence) ||
-				strings.Contains(said, "from version 2.14") != c.namesVersion {
+				strings.Contains(said, "need version 2.14") != c.namesVersion {
 				t.Errorf("%d %v", w.Code, body)
 			}
 		})

@@ -157,7 +157,8 @@ func bodyOf(t testing.TB, w *httptest.ResponseRecorder) map[string]any {
 }
 
 // internalAnswer is all that a client learns of an internal error.
-const internalAnswer = "The service broker met an internal error. Try again; if it stays, tell the operator this id: error-id-1"
+const internalAnswer = "The service broker met an internal error. Try again; if the error persists, tell the operator this " +
+	"id: error-id-1"
 
 const provisionBody = `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp"}`
 

@@ -82,7 +82,7 @@ func (s *Server) refusal(ctx context.Context, err error, c *call) response {
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
 		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", c.at.name, "error", err)
-		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s",
+		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if the error persists, tell the operator this id: %s",
 			internalSentence, id)
 	}
 	answer := answers[refused.Reason]
@@ -92,7 +92,7 @@ func (s *Server) refusal(ctx context.Context, err error, c *call) response {
 	}
 	if refused.Reason == lifecycle.AsyncRequired && c.at.name == "binding" && c.version < asynchronousBindings {
 		// The client may well permit asynchronous answers: it is its API version that is too old.
-		body.Description += fmt.Sprintf(" Bindings are made and removed asynchronously from version 2.%d of the API on.",
+		body.Description += fmt.Sprintf(" Asynchronous bindings need version 2.%d of the API or later.",
 			asynchronousBindings)
 	}
 	if c.version >= failureDetails {

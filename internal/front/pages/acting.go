@@ -38,7 +38,7 @@ var (
 		name: "retry", link: "Retry", title: "Start this operation again?", button: "Start it again",
 		does: "Another attempt begins at once. The one before ends at its next step, and what was made stays.",
 		hurts: "If a call to the provider is under way, the new attempt waits until that has ended, or for two minutes. " +
-			"It will not help where a person has to mend something first.",
+			"It does not help if a person has to repair something first.",
 		did: "The operation was started again", do: retry,
 	}
 	actRemove = act{

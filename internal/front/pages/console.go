@@ -63,7 +63,7 @@ func ofConsole(part string, show func(*visit) g.Node) func(*visit) {
 			v.fail(err)
 		case !sees:
 			v.signOn(Scope{Console: true}, message("Sign in to see the console",
-				"The console needs a session, which a link opens. Links are valid for 15 minutes, and once. "+
+				"The console needs a session, which a link opens. A link is valid for 15 minutes, and opens one session. "+
 					"The command line prints one:", example("Command", "longshore console")))
 		default:
 			page := show(v)

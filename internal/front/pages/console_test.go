@@ -120,7 +120,7 @@ func TestOnlyAnActingSessionActs(t *testing.T) {
 	d.signInTo(acts)
 	d.sees(d.ask("POST", "/console/act", form, foreign), http.StatusForbidden)
 	d.sees(d.console("operations"), http.StatusOK, "act?do=retry", "act?do=settle")
-	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "End this operation as failed?", "Why it may hurt",
+	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "End this operation as failed?", "What may go wrong",
 		"The disk is full.")
 	if r := d.record(own); !r.InProgress() || r.Version != 1 || len(d.started) > 0 {
 		t.Errorf("something was done: %+v", r)
@@ -161,7 +161,7 @@ func TestActs(t *testing.T) {
 			before := d.record(tc.key)
 			form := url.Values{"do": {tc.do}, "token": {before.Token().String()}, "message": {"We ended it."},
 				"attempt": {fmt.Sprint(before.Operation.Attempt)}}
-			d.sees(d.console("act?"+form.Encode()), http.StatusOK, "Why it may hurt")
+			d.sees(d.console("act?"+form.Encode()), http.StatusOK, "What may go wrong")
 			d.sees(d.ask("POST", "/console/act", form), http.StatusOK)
 			r := d.record(tc.key)
 			if !tc.done(r) || len(d.started) != tc.starts {
@@ -396,8 +396,8 @@ func TestCosts(t *testing.T) {
 	}
 	w := d.console("costs")
 	d.sees(w, http.StatusOK, "instances?organization=o%261&amp;space=s-live", "shop &lt;b&gt; / live", "shop &lt;b&gt; / test",
-		"o&amp;1 / s-nameless", "not known, cf", "EUR 22.00 or USD 25.00 monthly", "EUR 11.00 or USD 12.50 monthly", "no invoice",
-		`data-head="No price">1<`)
+		"o&amp;1 / s-nameless", "not known, cf", "EUR 22.00 or USD 25.00 monthly", "EUR 11.00 or USD 12.50 monthly",
+		"not an invoice", `data-head="No price">1<`)
 	d.lacks(w, "are counted")
 
 	// A page that cannot count all says so, and counts the latest.

@@ -104,7 +104,7 @@ func (v *visit) costs() g.Node {
 			}
 			return []g.Node{in, g.Textf("%d", b.instances), g.Textf("%d", b.unpriced), text(short(b.prices.String()))}
 		})
-	said := "These are sums of the plans' list prices, and no invoice: AWS bills what is used."
+	said := "These are sums of the plans' list prices, not an invoice: AWS bills what is used."
 	if !whole {
 		said += fmt.Sprintf(" Only the latest %d instances are counted; longshore instances -o json has all.", mostCounted)
 	}

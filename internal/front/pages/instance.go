@@ -187,7 +187,7 @@ func (v *view) failure() g.Node {
 	case op.Kind == operation.Deprovision && v.State == lifecycle.Ready: // refused before anything was removed
 		todo = "The instance is unchanged. Do what the reason asks for and delete it again, or leave it."
 	case v.Unusable:
-		todo = "The instance is unusable since then. Update it again, or delete it."
+		todo = "The instance has been unusable since then. Update it again, or delete it."
 	}
 	return h.Section(h.Class("alert"), h.Role("status"), h.Aria("labelledby", "failed-title"),
 		h.H2(h.ID("failed-title"), g.Text(kinds[op.Kind].failed)),
@@ -199,7 +199,8 @@ func (v *view) about() g.Node {
 	f := v.facts.Facts
 	keeps := "Nothing: a deletion removes the data for good."
 	if days := int(check.RetentionOf(v.Attributes.Snapshot) / (24 * time.Hour)); days > 0 {
-		keeps = fmt.Sprintf("The data is kept for %s, and then removed for good. The operator can give it back.", plural(days,
+		keeps = fmt.Sprintf("For %s the data is kept, and the operator can give it back; then it is removed for "+
+			"good.", plural(days,
 			"day"))
 	}
 	return facts(

@@ -33,7 +33,7 @@ var (
 		name: "upgrade", link: "Upgrade", title: "Upgrade this instance?",
 		does: "The broker brings the instance to the version of its plan. Its parameters and its data stay.",
 		hurts: "It may be unreachable meanwhile, and it cannot go back to the previous version. " +
-			"Your platform may go on offering the upgrade until it asks for it itself, which then changes nothing.",
+			"Your platform may go on offering the upgrade until it sends the upgrade itself, which then changes nothing.",
 		possible: func(v *view) bool {
 			return v.State == lifecycle.Ready && behind(v.Record, v.plan)
 		},
@@ -46,7 +46,7 @@ var (
 		name: "delete", link: "Delete it again", title: "Delete this instance again?",
 		does: "The broker tries once more to delete the instance, as your platform asked it to.",
 		hurts: "Everything in it is gone for good, unless its plan keeps it. " +
-			"It fails again where a person has to mend something first.",
+			"It fails again if a person has to repair something first.",
 		possible: func(v *view) bool { return v.State == lifecycle.DeleteFailed },
 		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
 			return to.Delete(ctx, broker.DeleteRequest{Caller: by, InstanceID: v.Key.Instance,
@@ -112,7 +112,7 @@ func (v *view) asks(o order) g.Node {
 // question renders what an act does and why it may hurt, with the form that carries it out.
 func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
 	return g.Group{
-		para("does", does), alert("Why it may hurt", hurts),
+		para("does", does), alert("What may go wrong", hurts),
 		h.Form(h.Class("asks"), h.Method("post"), h.Action(action), inputs,
 			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(button)), back),
 	}

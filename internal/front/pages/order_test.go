@@ -61,7 +61,7 @@ func orderly(t *testing.T) (*desk, *ordered) {
 func TestOrders(t *testing.T) {
 	d, to := orderly(t)
 	d.sees(d.page(own), http.StatusOK, "order?do=upgrade&amp;id=orders-db&amp;platform=cf")
-	d.sees(d.order("GET", "upgrade"), http.StatusOK, "Upgrade this instance?", "Version 2.0.0", "Why it may hurt")
+	d.sees(d.order("GET", "upgrade"), http.StatusOK, "Upgrade this instance?", "Version 2.0.0", "What may go wrong")
 	expect.Same(t, "updates by looking at the question", 0, len(to.updates))
 	for range 2 { // the same order
 		d.leads(d.order("POST", "upgrade"), pages.InstancePath(own))

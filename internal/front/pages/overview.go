@@ -45,7 +45,7 @@ func why(r lifecycle.Record, now time.Time) string {
 	case op.Trouble != "":
 		return op.Trouble
 	case r.InProgress() && op.Overdue(now):
-		return "It is past its deadline: the reaper's next look ends it unless it has finished by then."
+		return "It is past its deadline: its next step ends it unless it has finished by then."
 	case r.InProgress() && op.Faults > 0:
 		return plural(op.Faults, "fault") + " in a row; the log of the broker says which."
 	}
@@ -188,6 +188,6 @@ func (v *visit) sweep(r *ledger.Report) g.Node {
 			did = append(did, fmt.Sprintf("%s %d", part.what, part.n))
 		}
 	}
-	return section("sweep", "Last sweep", h.P(g.Text("With something to do "), ago(r.Ended, v.now), g.Text(": "+
+	return section("sweep", "Last sweep", h.P(g.Text("Found work "), ago(r.Ended, v.now), g.Text(": "+
 		first(strings.Join(did, ", "), "others came first")+".")))
 }

@@ -36,7 +36,7 @@ func message(title, text string, more ...g.Node) g.Node {
 // exists.
 func signIn(instance string) g.Node {
 	return message("Sign in to see this instance", "This page needs a session, which a link opens. "+
-		"Links are valid for 15 minutes, and once. Ask the operator of the broker for one:",
+		"A link is valid for 15 minutes, and opens one session. Ask the operator of the broker for one:",
 		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", "Command"), g.Text("longshore dashboard "+quoted(instance))))
 }
 

@@ -111,7 +111,7 @@ func (c *serverCopy) end(to *archive) error {
 		"SELECT pg_walfile_name(lsn), labelfile, COALESCE(spcmapfile, '') FROM pg_backup_stop(wait_for_archive => false)").
 		Scan(&c.last, &c.label, &spaces)
 	if err == nil && strings.TrimSpace(spaces) != "" {
-		err = errors.New("the server has got a tablespace meanwhile")
+		err = errors.New("somebody has added a tablespace to the server meanwhile")
 	}
 	if err != nil {
 		return fmt.Errorf("ending the copy of the server: %w", err)

@@ -88,7 +88,7 @@ func checkSealed(ctx context.Context, key *vault.Local, path string, found *bolt
 		}
 		values, err := sealedIn(r)
 		if err == nil && key != nil && slices.ContainsFunc(values, func(v vault.Value) bool { return !key.Opens(v) }) {
-			err = fmt.Errorf("what is sealed in record %q of %q does not open with %s", r.Sort, r.Partition, fileKey)
+			err = fmt.Errorf("the secrets in record %q of %q do not open with %s", r.Sort, r.Partition, fileKey)
 		}
 		if err != nil {
 			found.Add(err)

@@ -98,7 +98,7 @@ func open(dir string, anew bool, o Options) (_ *Folder, err error) {
 	if !found {
 		err = f.setUp()
 	} else if err = backup.Clear(dir); err != nil {
-		err = fail("holds what a backup has left, which cannot be removed", "remove what begins with .backup- in it", err)
+		err = fail("holds files that a backup has left and that cannot be removed", "remove what begins with .backup- in it", err)
 	} else {
 		f.mark = mark
 		err = f.openMarked(anew)
@@ -140,7 +140,7 @@ func (f *Folder) openMarked(anew bool) (err error) {
 		return fail("cannot be opened: the vault's key is not the right one", restoreKey, errOtherKey)
 	}
 	if err := f.replaceKey(); err != nil { // no advice to give up a key because of, say, a full disk
-		return fail("cannot be opened", "put right what is in the way, and try again", err)
+		return fail("cannot be opened", "remove the cause, and try again", err)
 	}
 	return nil
 }

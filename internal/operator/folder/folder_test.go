@@ -140,7 +140,7 @@ func TestAnOldFolderIsRefused(t *testing.T) {
 	old := `{"format": 1, "identity": "of its records", "broker": "b", "check": "AAAA"}`
 	expect.OK(t, os.WriteFile(filepath.Join(dir, fileMarker), []byte(old), 0o600))
 	before := contents(t, dir)
-	says := fmt.Sprintf("data folder %q is of a version before the first release, which this program does not read: "+
+	says := fmt.Sprintf("data folder %q was written by a version before the first release, which this program does not read: "+
 		"name an empty folder with --data", dir)
 	for name, err := range map[string]error{"Start": expect.Err(Open(dir, inputs)), "Rebuild": expect.Err(Rebuild(dir, inputs)),
 		"Look": expect.Err(Look(dir, inputs)), "Fsck": expect.Err(Check(t.Context(), dir)),

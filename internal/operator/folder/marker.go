@@ -118,14 +118,14 @@ const Restore = "restore the folder from a backup; " +
 	"to begin anew and forget every instance, name an empty folder with --data"
 
 const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; if the key is lost, longshore rebuild --yes " +
-	"makes a new one and gives up what was sealed with it: the parameters and credentials that users were given"
+	"makes a new one and gives up what the lost one had sealed: the parameters and credentials that users were given"
 
 // unreadable describes a file that cannot be read, and what to do. A file written by another
 // version is not damaged: a rebuild or an empty folder would lose its content.
 func unreadable(file string, err error) (what, mend string, cause error) {
 	switch {
 	case errors.Is(err, errOld):
-		return "is of a version before the first release, which this program does not read",
+		return "was written by a version before the first release, which this program does not read",
 			"name an empty folder with --data", nil
 	case ofAnotherVersion(err):
 		return "was written by a newer version of this program", "run that version or a later one; nothing is damaged", err

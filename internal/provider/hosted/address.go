@@ -46,7 +46,7 @@ const (
 // systemRoots stands in place of a file, for the certificates that the system trusts.
 const systemRoots = "system"
 
-const viaSocket = "; a folder of a Unix socket stands behind it, as ?host=/run/folder"
+const viaSocket = "; for a Unix socket, append its folder, as ?host=/run/folder"
 
 const escaping = "; in user names and passwords, write what is neither letter nor digit as %40 for @, %2F for / and so on"
 
@@ -83,7 +83,7 @@ func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 		return wrong("names several hosts", "give the one that takes writes")
 	}
 	if a.Port, err = portOf(u.Port(), e.Port); err != nil {
-		return wrong("has a port that is none", "give one from 1 to 65535")
+		return wrong("has an invalid port", "give one from 1 to 65535")
 	}
 	if a.PublicPort, err = portOf(query[queryPublicPort], 0); err != nil {
 		return wrong("has a "+queryPublicPort+" that is none", "give one from 1 to 65535")
@@ -91,7 +91,7 @@ func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 	a.PublicHost = query[queryPublicHost]
 	if name := strings.Trim(u.Path, "/"); name != "" {
 		if !e.Databases || strings.Contains(name, "/") {
-			return wrong("names a database", "leave out what follows on the port")
+			return wrong("names a database", "leave out what follows the port")
 		}
 		a.Database = name
 	}
@@ -126,7 +126,7 @@ func queryOf(u *url.URL) (map[string]string, error) {
 		query[name] = given[name][0]
 	}
 	if host := query[queryHost]; host != "" && !path.IsAbs(host) {
-		return nil, errors.New("has a host behind ? that is no folder of a Unix socket")
+		return nil, errors.New("has a host after ? that is not a folder of a Unix socket")
 	}
 	return query, nil
 }
@@ -161,7 +161,7 @@ func (a Access) completed(setting, mode string, roots bool, e AddressForm) (Acce
 	case mode == TLSDisable.String() && verifies:
 		return wrong("has certificates to verify by, and TLS turned off", "leave out one of them")
 	case a.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(a.CA)):
-		return wrong("has certificates to verify by that are none", "give them in PEM")
+		return wrong("has CA certificates that are not valid", "give them in PEM")
 	case a.local() && verifies:
 		return wrong("has certificates to verify by, and a Unix socket, which has no TLS", "leave out one of them")
 	}
@@ -210,7 +210,7 @@ func ParseSecret(setting string, raw []byte, e AddressForm) (Access, error) {
 		PublicPort json.Number `json:"public_port"`
 	}
 	if json.Unmarshal(raw, &s) != nil {
-		return wrong("holds no JSON as RDS writes it",
+		return wrong("does not hold JSON in the form that RDS writes",
 			`put {"host": …, "port": …, "username": …, "password": …, "dbname": …} into it`)
 	}
 	switch {
@@ -223,7 +223,7 @@ func ParseSecret(setting string, raw []byte, e AddressForm) (Access, error) {
 	port, err := portOf(s.Port.String(), e.Port)
 	public, err2 := portOf(s.PublicPort.String(), 0)
 	if err != nil || err2 != nil {
-		return wrong("has a port that is none", "give one from 1 to 65535")
+		return wrong("has an invalid port", "give one from 1 to 65535")
 	}
 	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: s.Database, CA: s.CA,
 		PublicHost: s.PublicHost, PublicPort: public}

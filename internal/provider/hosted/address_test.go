@@ -89,7 +89,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"engine://h":                                             "names no user",
 		"engine://u:canary@":                                     "names no host",
 		"engine://u:canary@h?host=/run":                          "two hosts",
-		"engine://u:canary@?host=h":                              "no folder",
+		"engine://u:canary@?host=h":                              "not a folder",
 		"engine://u:canary@h:0":                                  "port",
 		"engine://u:canary@h:65536":                              "port",
 		"engine://u:canary@h?public_port=x":                      "public_port",
@@ -135,8 +135,8 @@ func TestSecrets(t *testing.T) {
 		expect.Same(t, raw, want, expect.Get(hosted.ParseSecret("secret", []byte(raw), withDatabases))(t, raw))
 	}
 	for raw, says := range map[string]string{
-		`canary`: "as RDS writes it",
-		`{"host":"h","port":"canary","username":"u","password":"p"}`:       "as RDS writes it",
+		`canary`: "in the form that RDS writes",
+		`{"host":"h","port":"canary","username":"u","password":"p"}`:       "in the form that RDS writes",
 		`{"host":"h","port":0,"username":"u","password":"canary"}`:         "port",
 		`{"engine":"mysql","host":"h","username":"u","password":"canary"}`: "another engine",
 		`{"username":"u","password":"canary"}`:                             "has no host",

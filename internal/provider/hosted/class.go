@@ -24,13 +24,13 @@ var (
 	Busy   = Class{Remedy: "another step works on the same things: look again"}
 	Locked = Class{Remedy: "somebody else holds a lock"}
 
-	Away = Class{target.Unreachable, "nobody answers at its address, or it has ended the connection: start it, " +
-		"or mend the way to it"}
+	Away = Class{target.Unreachable, "nobody answers at its address, or it has ended the connection: start it, or repair " +
+		"the network path to it"}
 	Silent   = Class{target.Silent, "it does not answer in time: it hangs, or has more to do than it can"}
-	Starting = Class{target.Starting, "it starts or stops, and is asked again: look at its log if that lasts"}
+	Starting = Class{target.Starting, "it is starting or stopping; the broker asks again: look at its log if that lasts"}
 	ReadOnly = Class{target.ReadOnly, "it takes no changes: it is a replica, or was made read-only. Have the " +
 		"settings lead to the one that takes them"}
-	Login     = Class{target.Login, "it refuses the broker's login: give its name and its password of today in the settings"}
+	Login     = Class{target.Login, "it refuses the broker's login: give its current name and password in the settings"}
 	Full      = Class{target.Full, "it has no room left: give it disk or memory, and look at what fills it"}
 	Untrusted = Class{target.Certificate, "its certificate is not to be trusted: give the CA that signed it in the settings"}
 )

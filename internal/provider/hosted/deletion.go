@@ -47,7 +47,7 @@ func TargetIn(snapshot json.RawMessage) string {
 // Asked decodes parameters. The plan's schema has already refused unknown ones.
 func Asked[M any](parameters json.RawMessage) (m M, err error) {
 	if len(parameters) > 0 && json.Unmarshal(parameters, &m) != nil {
-		return m, provider.Failf("The parameters are not those that the plan describes. Look at its schema.")
+		return m, provider.Failf("The parameters do not match the schema of the plan.")
 	}
 	return m, nil
 }

@@ -97,10 +97,10 @@ func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
 	switch {
 	case !ok:
 		return name, access, &target.Trouble{Kind: target.Unknown, Target: name,
-			Message: "it is not in today's settings: name it in them again"}
+			Message: "it is not in the current settings: add it again"}
 	case access.Unreadable != "":
 		return name, access, &target.Trouble{Kind: target.Unreadable, Target: name,
-			Message: "its secret cannot be read, mend it or the right to read it: " + access.Unreadable}
+			Message: "its secret cannot be read (repair it, or the right to read it): " + access.Unreadable}
 	}
 	return name, access, nil
 }

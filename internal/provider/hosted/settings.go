@@ -42,7 +42,7 @@ func ReadSettings(settings map[string]any, d *Deletion, numbers []Number, others
 		}
 	}
 	if v, ok := settings[onDelete]; ok && (v != "drop" || d.RetainDays > 0) {
-		return advice.For(onDelete, "says nothing that can be done", "write on_delete: drop, or retain_days alone")
+		return advice.For(onDelete, "is not a rule for deleted data", "write on_delete: drop, or retain_days alone")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (t TLS) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 func (t *TLS) UnmarshalText(name []byte) error {
 	i := slices.Index(tlsNames, string(name))
 	if i < 0 {
-		return fmt.Errorf("there is no TLS of the name %q: it is one of %s", name, strings.Join(tlsNames, ", "))
+		return fmt.Errorf("there is no TLS mode %q: the modes are %s", name, strings.Join(tlsNames, ", "))
 	}
 	*t = TLS(i)
 	return nil
@@ -46,7 +46,7 @@ func (a Access) TLSConfig() (*tls.Config, error) {
 	if a.CA != "" {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM([]byte(a.CA)) {
-			return nil, errors.New("the CA of the server is no certificate in PEM: give it anew in the settings")
+			return nil, errors.New("the server's CA is not a certificate in PEM: give it again in the settings")
 		}
 	}
 	return config, nil

@@ -20,10 +20,10 @@ var (
 		"says (docs/mariadb.md)"}
 	// unopened is for a server that cannot open a file.
 	unopened = hosted.Class{Kind: target.Full, Remedy: "the server cannot open a table. Either it has no file left: SHOW FULL " +
-		"PROCESSLIST tells whose sessions lock tables, KILL ends one, FLUSH TABLES closes what nobody uses, and " +
-		"open_files_limit is to be raised. Or somebody has removed the broker's own tables"}
+		"PROCESSLIST tells whose sessions lock tables, KILL ends one, FLUSH TABLES closes unused tables; then raise " +
+		"open_files_limit. Or somebody has removed the broker's own tables"}
 	// undone is for a server that has as many open transactions as it can have.
-	undone = hosted.Class{Kind: target.Full, Remedy: "more transactions are open on the server than it can have: XA RECOVER " +
+	undone = hosted.Class{Kind: target.Full, Remedy: "the server has as many open transactions as it can: XA RECOVER " +
 		"lists those that are prepared and have no session, and XA ROLLBACK ends one"}
 	crowded = hosted.Class{Kind: target.Connections, Remedy: "the server takes no more connections: SHOW FULL PROCESSLIST " +
 		"shows whose they are, and " +
@@ -101,8 +101,8 @@ func told(err error) error {
 			"the guide lists",
 			e.Number)
 	case e.Number == lacksColumn:
-		return errors.New("the broker's own database is of a version before the first release, which this program does not " +
-			"read: give the broker a new one")
+		return errors.New("the broker's own database was written by a version before the first release, which this program " +
+			"does not read: give the broker a new one")
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"own words", []error{code(1007), code(1396), code(1205), code(1213), code(1969), code(1)}}, // there, locked, or slow
 		{"nobody answers", []error{code(1053), code(1927), driver.ErrBadConn, fmt.Errorf("reading: %w", io.ErrUnexpectedEOF)}},
 		{"in time", []error{&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, context.DeadlineExceeded}},
-		{"password of today", []error{code(1045), code(4151)}},
+		{"current name and password", []error{code(1045), code(4151)}},
 		{"own database is missing", []error{code(1049)}},
 		{"lacks a right", []error{code(1044), code(1227)}},
 		{"takes no changes", []error{code(1290)}},
@@ -62,7 +62,7 @@ func TestAServerThatRefuses(t *testing.T) {
 		change func(*hosted.Access)
 		want   string
 	}{
-		"NewPassword": {func(a *hosted.Access) { a.Password = "of yesterday" }, "password of today"},
+		"NewPassword": {func(a *hosted.Access) { a.Password = "of yesterday" }, "current name and password"},
 		"NoDatabase":  {func(a *hosted.Access) { a.Database = "lsdmissing" }, "own database is missing"},
 		"NoRights":    {func(a *hosted.Access) { a.Database = "mysql" }, "lacks a right"},
 		"Gone":        {func(a *hosted.Access) { a.Port = 1 }, "nobody answers"},

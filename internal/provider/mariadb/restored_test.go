@@ -40,7 +40,7 @@ func TestAnOldDatabaseIsRefused(t *testing.T) {
 	b := newOwnBench(t, mariadbtest.Start(t))
 	b.server.Root(t, "ALTER TABLE "+b.access.Database+".brokers DROP epoch")
 	_, err := b.P.Provision(t.Context(), b.Instance("i"))
-	want := "the broker's own database is of a version before the first release, which this program does not read: " +
+	want := "the broker's own database was written by a version before the first release, which this program does not read: " +
 		"give the broker a new one"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v", err)

@@ -18,16 +18,17 @@ var (
 	denied = hosted.Class{Kind: target.Rights, Remedy: "the broker's login, or a keeper of its roles (lsk…), lacks a right: " +
 		"give it what docs/postgres.md says. Where the service lets only some roles set passwords, as by " +
 		"rds.restrict_password_commands, grant rds_password to the keepers"}
-	old = hosted.Class{Kind: target.Rights, Remedy: "it is older than PostgreSQL 16, from which on the broker can " +
-		"work: upgrade it"}
+	old = hosted.Class{Kind: target.Rights, Remedy: "it is older than PostgreSQL 16, the oldest version that the broker " +
+		"supports: upgrade it"}
 	// held is for a thing that cannot be dropped because something still depends on it.
-	held = hosted.Class{Kind: target.Held, Remedy: "something in another database hangs on what is to be removed: take CONNECT " +
-		"on all databases from PUBLIC, and drop it there"}
+	held = hosted.Class{Kind: target.Held, Remedy: "something in another database depends on what the broker has to remove: " +
+		"revoke CONNECT on all databases from PUBLIC, and drop it there"}
 	// shut is for a database that accepts no connections.
-	shut = hosted.Class{Kind: target.Held, Remedy: "a database that has to be entered takes no connections: let it " +
-		"(ALTER DATABASE … ALLOW_CONNECTIONS true), or drop it"}
-	noLocks = hosted.Class{Kind: target.Full, Remedy: "its table of locks is full: one session holds most of them, which all " +
-		"share. End that session (SELECT pid, count(*) FROM pg_locks GROUP BY 1 ORDER BY 2 DESC; where nobody can connect any " +
+	shut = hosted.Class{Kind: target.Held, Remedy: "a database that the broker has to enter takes no connections: allow " +
+		"them (ALTER DATABASE … ALLOW_CONNECTIONS true), or drop it"}
+	noLocks = hosted.Class{Kind: target.Full, Remedy: "its lock table, which all sessions share, is full: one session holds " +
+		"most of the locks. End that session (SELECT pid, count(*) FROM pg_locks GROUP BY 1 ORDER BY 2 DESC; where nobody " +
+		"can connect any " +
 		"more, by kill on its machine), and raise max_locks_per_transaction"}
 )
 

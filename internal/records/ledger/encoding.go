@@ -35,7 +35,8 @@ func decode(r store.Record, into any) (err error) {
 			Schema, ErrUnreadable)
 	}
 	if r.Schema < Schema {
-		return fmt.Errorf("record %q %q is of a version before the first release, which this program does not read: give it a "+
+		return fmt.Errorf("record %q %q was written by a version before the first release, which this program does not "+
+			"read: give it a "+
 			"new table: %w",
 			r.Partition, r.Sort, ErrUnreadable)
 	}

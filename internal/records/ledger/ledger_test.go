@@ -243,9 +243,10 @@ func TestCommitsThatGoWrong(t *testing.T) {
 		version int64
 		want    error // nil: it has landed
 	}{
-		"Fine":           {"nothing goes wrong", storetest.Faulty{}, 1, nil},
-		"Conflict":       {"another was first", storetest.Faulty{}, 0, ledger.ErrConflict},
-		"LostAnswer":     {"it landed, and the answer was lost", storetest.Faulty{After: storetest.Nth(1, storetest.ErrLost)}, 1, nil},
+		"Fine":     {"nothing goes wrong", storetest.Faulty{}, 1, nil},
+		"Conflict": {"another was first", storetest.Faulty{}, 0, ledger.ErrConflict},
+		"LostAnswer": {"it landed, and the answer was " +
+			"lost", storetest.Faulty{After: storetest.Nth(1, storetest.ErrLost)}, 1, nil},
 		"Refused":        {"it did not land", storetest.Faulty{Before: storetest.Nth(1, lost)}, 1, lost},
 		"RepeatedInside": {"the store met its own version", storetest.Faulty{After: storetest.Nth(1, store.ErrConflict)}, 1, nil},
 	} {
@@ -305,7 +306,7 @@ func TestDamagedRecordsDoNotHideOthers(t *testing.T) {
 	old := store.Record{Key: store.Key{Partition: "I#p#i", Sort: "INSTANCE"}, Body: []byte(`{"state":"ready"}`)}
 	expect.OK(t, s.Commit(ctx, store.Put(old)))
 	_, err = l.Record(ctx, instance, epoch)
-	says := `record "I#p#i" "INSTANCE" is of a version before the first release, which this program does not read: give it a new table`
+	says := `record "I#p#i" "INSTANCE" was written by a version before the first release, which this program does not read: give it a new table`
 	if !errors.Is(err, ledger.ErrUnreadable) || !strings.HasPrefix(err.Error(), says) {
 		t.Errorf("%v", err)
 	}

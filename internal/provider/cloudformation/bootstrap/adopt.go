@@ -80,7 +80,7 @@ func (p preparation) strays(ctx context.Context, want, has parsed) (found []type
 		case absent && stands:
 			gone = append(gone, fmt.Sprintf("%s (%s)", name, r.Type))
 		case err != nil && !absent:
-			return nil, fmt.Errorf("looking whether the %s of resource %s is there: %w", r.Type, id, err)
+			return nil, fmt.Errorf("checking whether the %s of resource %s exists: %w", r.Type, id, err)
 		case !absent && !stands:
 			found = append(found, types.ResourceToImport{
 				LogicalResourceId: &id, ResourceType: &r.Type, ResourceIdentifier: map[string]string{kind.key: name},
@@ -89,7 +89,7 @@ func (p preparation) strays(ctx context.Context, want, has parsed) (found []type
 	}
 	if gone != nil {
 		return nil, advice.For("AWS",
-			fmt.Sprintf("has no longer what the stack %s has made: %s", p.name, strings.Join(gone, ", ")),
+			fmt.Sprintf("no longer has what the stack %s made: %s", p.name, strings.Join(gone, ", ")),
 			fmt.Sprintf("delete the stack, whose other resources stay, and run the command again: it makes what is gone, and "+
 				"adopts the others. `aws cloudformation update-termination-protection --no-enable-termination-protection "+
 				"--stack-name %[1]s`, `aws cloudformation delete-stack --stack-name %[1]s`", p.name))
@@ -137,14 +137,16 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	if in.TemplateBody, in.TemplateURL, err = p.source(ctx, body); err != nil {
 		return nil, err
 	}
-	p.Say("adopting what stands without the stack %s: %s", p.name, strings.Join(names, ", "))
+	p.Say("adopting what exists outside the stack %s: %s", p.name, strings.Join(names, ", "))
 	if err := p.imports(ctx, in); err != nil {
 		return nil, &advice.Error{
 			Name: "AWS",
-			What: fmt.Sprintf("has these, which are without a stack, and CloudFormation does not take them into the stack %s: %s",
+			What: fmt.Sprintf("has these resources outside a stack, and CloudFormation does not import them into the stack "+
+				"%s: %s",
 				p.name, strings.Join(names, ", ")),
 			Remedy: fmt.Sprintf("see why by `aws cloudformation describe-change-set --stack-name %s --change-set-name adopt`, "+
-				"mend it, and run the command again; while instances are left, delete none of them", p.name), Cause: err}
+				"repair it, and run the command again; while instances are left, delete none of these "+
+				"resources", p.name), Cause: err}
 	}
 	*has = after
 	return ids, nil

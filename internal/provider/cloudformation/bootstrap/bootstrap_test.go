@@ -316,7 +316,7 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	}
 	expect.Get(objects.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &bucket}))(t)
 	_, err = prepare("sqs:TagQueue")
-	expect.Says(t, "what is gone", fmt.Sprint(err), "has no longer", bucket+" (AWS::S3::Bucket)",
+	expect.Says(t, "what is gone", fmt.Sprint(err), "no longer has", bucket+" (AWS::S3::Bucket)",
 		"delete-stack --stack-name "+string(scope)+"-account")
 	deleted(t, at, scope)
 	o.Offered, o.Emulated = catalogtest.AWS(t, many("sqs:TagQueue")), true

@@ -188,7 +188,7 @@ func (p preparation) current(ctx context.Context) (parsed, error) {
 	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed,
 		types.StackStatusDeleteFailed,
 		types.StackStatusReviewInProgress:
-		p.Say("the stack %s was never made to its end (%s): removing what is left of it", p.name, s.StackStatus)
+		p.Say("the creation of the stack %s never finished (%s): removing what is left of it", p.name, s.StackStatus)
 		if _, err := p.stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackId}); err != nil {
 			return none, fmt.Errorf("removing the stack %s: %w", p.name, err)
 		}

@@ -60,14 +60,14 @@ func decodeStrictly(setting string, text []byte, into any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil && len(bytes.TrimSpace(text[d.InputOffset():])) > 0 {
-		err = errors.New("something follows on the end of the object")
+		err = errors.New("something follows the end of the object")
 	}
 	if err == nil {
 		return nil
 	}
 	mend := `write {"targets": {NAME: {"account": …, "region": …, "role": …, "external_id": …, "vpc": …, "subnets": […], ` +
 		`"cidrs": […]}}, "rules": [{"plan": "OFFERING/PLAN", "platform": ID, "target": NAME}]}`
-	return &advice.Error{Name: setting, What: "is not JSON as it should be", Remedy: mend, Cause: err}
+	return &advice.Error{Name: setting, What: "is not JSON of the expected form", Remedy: mend, Cause: err}
 }
 
 // checkTargets finds everything that is wrong with the targets.
@@ -89,7 +89,7 @@ func checkTargets(setting string, t plan.Targets) error {
 			problems = append(problems, advice.For(fmt.Sprintf("%s: rule %d", setting, n+1), what, mend))
 		}
 		if _, known := t.Targets[r.Target]; !known {
-			wrong(fmt.Sprintf("names target %q, which there is not", r.Target),
+			wrong(fmt.Sprintf("names target %q, which does not exist", r.Target),
 				suggest.Meant(r.Target, names, "name one of: "+strings.Join(names, ", ")))
 		}
 		if r.Plan != "" && strings.Count(r.Plan, "/") != 1 {
@@ -109,8 +109,8 @@ func checkTarget(t plan.Target, own bool, wrong func(member, what, mend string))
 	}
 	match("account", t.Account, formAccount, "give the 12 digits of the account")
 	match("region", t.Region, formRegion, "give one such as eu-central-1")
-	match("role", t.Role, formRole, "give the whole ARN that `longshore aws bootstrap` says in that account")
-	match("external_id", t.ExternalID, formExternalID, "give the one that `longshore aws bootstrap` says in that account")
+	match("role", t.Role, formRole, "give the whole ARN that `longshore aws bootstrap` prints in that account")
+	match("external_id", t.ExternalID, formExternalID, "give the one that `longshore aws bootstrap` prints in that account")
 	match("vpc", t.VPC, formVPC, "give the id of a VPC, such as vpc-0123456789abcdef0")
 	for _, s := range t.Subnets {
 		match("subnets", s, formSubnet, "give ids of subnets, such as subnet-0123456789abcdef0")
@@ -130,12 +130,12 @@ func checkTarget(t plan.Target, own bool, wrong func(member, what, mend string))
 			"leave them out, and give a target of another name")
 	case t.Role != "" && t.ExternalID == "":
 		wrong("role", "is given without an external id",
-			"give the external_id that `longshore aws bootstrap` says in that account: without "+
+			"give the external_id that `longshore aws bootstrap` prints in that account: without "+
 				"one, whoever else may use the role by your broker's account could have the broker use it")
 	case t.Role == "" && t.ExternalID != "":
-		wrong("external_id", "is given without a role", "give the role that `longshore aws bootstrap` says in that account")
+		wrong("external_id", "is given without a role", "give the role that `longshore aws bootstrap` prints in that account")
 	case t.Role == "" && t.Account != "":
-		wrong("account", "is given without a role", "give the role that `longshore aws bootstrap` says in that account")
+		wrong("account", "is given without a role", "give the role that `longshore aws bootstrap` prints in that account")
 	case of != nil && t.Account != "" && of[1] != t.Account:
 		wrong("role", "is of account "+of[1], "give the role of account "+t.Account)
 	}

@@ -47,7 +47,7 @@ func TestWrongTargetsAreRefused(t *testing.T) {
 		want []string
 	}{
 		{"/nowhere/targets.json", []string{"/nowhere/targets.json", "cannot be read"}},
-		{"{", []string{"TARGETS", "JSON as it should be"}},
+		{"{", []string{"TARGETS", "JSON of the expected form"}},
 		{"{} {}", []string{"something follows"}},
 		{target(`"acount": "210987654321"`), []string{"acount", `"external_id"`}},
 		{`{"targets": {"Other One": {}}}`, []string{`"Other One"`, "lower-case"}},

@@ -41,7 +41,7 @@ func (t Targets) Named(name string) (Target, error) {
 	at, ok := t.Targets[name]
 	if !ok && name != DefaultTarget {
 		return at, &target.Trouble{Kind: target.Unknown, Target: name,
-			Message: "it is not in today's settings: name it in them again"}
+			Message: "it is not in the current settings: add it again"}
 	}
 	return at, nil
 }

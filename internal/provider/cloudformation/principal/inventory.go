@@ -90,7 +90,8 @@ func (k *Keeper) lookLate(ctx context.Context, f Found) error {
 	for _, key := range keys { // a single key has no tag to compare it with
 		if recorded := full.Tags[keyLabel]; recorded != "" && key.ID != recorded {
 			k.Log.WarnContext(ctx,
-				"a user has a key that nobody knows: it goes when its binding ends, or its instance is updated; or delete it",
+				"a user has a key that no record knows: the broker deletes it when its binding ends or its instance is "+
+					"updated; or delete it yourself",
 				"user", f.Name, "key", key.ID, "made", f.Created)
 		}
 	}

@@ -62,7 +62,7 @@ func (t *task) rewrite(ctx context.Context, f Found, document string) (bool, err
 	}
 	tags, err := label.Read(full.Tags)
 	if err != nil || tags.OfInstance() != t.tags || tags.Binding == "" {
-		t.Log.Warn("something of others stands among the principals of an instance: it was left alone", "name", f.Name)
+		t.Log.Warn("something of others is among the principals of an instance: the broker left it alone", "name", f.Name)
 		return false, nil
 	}
 	if f.Kind == plan.Role && t.m.Principal == plan.Role {

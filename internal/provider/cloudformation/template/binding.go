@@ -34,7 +34,7 @@ func (c *checker) binding(known map[string]bool) {
 			c.text("proof.headers."+name, text, known)
 		}
 	} else if c.Bindable && c.Principal == plan.User {
-		c.warn(advice.For("", "have no proof of a binding's key: it is shown to be the user's, not to be of use",
+		c.warn(advice.For("", "have no proof for a binding's key: the broker checks whose key it is, not that it works",
 			"add proof: one call that the policy allows, such as {service: s3, method: GET, path: \"/${BucketName}\"}"))
 	}
 }

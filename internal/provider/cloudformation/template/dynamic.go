@@ -83,7 +83,7 @@ func (c *checker) assembled(at string, v any) {
 	})
 	if open && strings.Contains(strings.Join(pieces, ""), "resolve") {
 		c.wrong(at, "a dynamic reference is put together by a function",
-			"write it out, with no parameter in it: who gives the parameter names the secret")
+			"write it out, with no parameter in it: whoever gives the parameter chooses the secret")
 	} else if open && c.foreign(v) {
 		c.wrong(at, "a user's value stands behind an opening brace",
 			"keep {{ and a user's parameters in different texts: CloudFormation could "+

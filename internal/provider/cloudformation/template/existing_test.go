@@ -51,8 +51,8 @@ func TestExisting(t *testing.T) {
 		"NoType":    {object{"tag": "shared=yes"}, bare, "existing.type is given without a tag"},
 		"OurTag":    {object{"tag": "longshore:x=y", "type": "sqs:queue"}, bare, "existing.tag is a tag that others set"},
 		"NoOutput":  {object{"exports": object{"Arn": "a"}}, nil, `credentials.queue_url names "Url"`},
-		"Template":  {both, setting("template", "template.yaml"), "template means nothing"},
-		"OnDelete":  {both, setting("on_delete", "empty"), "on_delete means nothing"},
+		"Template":  {both, setting("template", "template.yaml"), "template has no effect"},
+		"OnDelete":  {both, setting("on_delete", "empty"), "on_delete has no effect"},
 		"NoMapping": {nil, setting("existing", "my-queue"), "existing is not a mapping …"},
 	}
 	for name, c := range cases {

@@ -112,7 +112,7 @@ func TestSilencedWarnings(t *testing.T) {
 		object{"about": "can be used without TLS", "reason": "the queue holds nothing that matters"},
 		object{"about": "everybody", "reason": "it was once"},
 	}))
-	want := []string{`warnings silence "everybody", which no warning of this plan says: remove it`}
+	want := []string{`warnings silence "everybody", which is in no warning of this plan: remove it`}
 	for _, one := range all {
 		if !strings.Contains(one, "TLS") {
 			want = append([]string{one}, want...)

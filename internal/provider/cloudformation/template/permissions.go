@@ -55,7 +55,7 @@ func (d *document) statements() (all []statement) {
 		for member := range sorted.Map(object) {
 			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) &&
 				(s.allows || !strings.HasPrefix(member, "Not")) {
-				s.wrong(slot(member), member+" may not stand in a statement here",
+				s.wrong(slot(member), member+" is not allowed in a statement here",
 					"name the actions and resources that are meant")
 			}
 		}
@@ -77,7 +77,7 @@ func (d *document) statements() (all []statement) {
 		}
 		for _, key := range s.condition.vacuous() {
 			if s.allows {
-				s.wrong("/Condition", "ForAllValues holds of a call that has no "+key,
+				s.wrong("/Condition", "ForAllValues holds for a call that has no "+key,
 					`add "Null": {"`+key+`": "false"}`)
 			}
 		}
@@ -112,7 +112,8 @@ func (s statement) broad() {
 		case !ok:
 			s.wrong("/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION")
 		case strings.ContainsAny(verb, "*?"):
-			s.doubtful(nth("/Action", i), fmt.Sprintf("%q may allow more than is needed, and more in time", action),
+			s.doubtful(nth("/Action", i), fmt.Sprintf("%q may allow more than is needed, and still more as AWS adds "+
+				"actions", action),
 				"name the actions")
 		}
 	}
@@ -241,7 +242,7 @@ func (c *checker) missing(d *document, all []statement) {
 		}
 		if lacks := without(all, s.read); len(lacks) > 0 {
 			d.doubtful("/Statement", "CloudFormation reads "+kind+" by "+list(lacks),
-				"allow it: some types cannot be made by who cannot read all of them")
+				"allow it: CloudFormation cannot make some types unless it can read all of them")
 		}
 		if lacks := without(all, slices.Concat(s.create, s.update, s.remove)); len(lacks) > 0 {
 			d.doubtful("/Statement", "for "+kind+", CloudFormation may also call "+list(lacks),
@@ -277,7 +278,7 @@ func (c *checker) foreignServices(d *document, all []statement) {
 		for i, action := range s.actions {
 			if s.allows && !slices.ContainsFunc(calls, func(call string) bool { return covers(action, call) }) {
 				s.doubtful(nth("/Action", i), fmt.Sprintf("CloudFormation never calls %q for the template's resources", action),
-					"remove it, unless bindings need what it is on: they are bounded by that")
+					"remove it, unless bindings need its resource: these permissions bound bindings, too")
 			}
 		}
 	}

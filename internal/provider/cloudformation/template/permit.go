@@ -45,7 +45,7 @@ func (all Permits) Add(checked check.Plan) error {
 		p = &Permit{Text: d.text}
 		all[at] = p
 	} else if d.json(p.Text) != nil {
-		return fmt.Errorf("%s: what was added made it something else than JSON", at)
+		return fmt.Errorf("%s: with the additions, it is no longer JSON", at)
 	}
 	c.load(t)
 	var calls []string

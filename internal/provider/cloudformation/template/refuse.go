@@ -20,7 +20,7 @@ const maxTemplate = 1_000_000
 func (c *checker) refuse() {
 	for name := range sorted.Map(c.root) {
 		if !slices.Contains(sections, name) {
-			c.wrong(slot(name), name+" may not stand in the template of an offering",
+			c.wrong(slot(name), name+" is not allowed in the template of an offering",
 				"remove it: transforms, macros, hooks and rules are not allowed")
 		}
 	}
@@ -32,7 +32,8 @@ func (c *checker) refuse() {
 	}
 	walk(c.root, "", func(at string, v any) {
 		if text, _ := v.(string); strings.ContainsFunc(text, plan.Unwritable) {
-			c.wrong(at, "the text has a control character", "remove it: what AWS tells of such a stack cannot be read")
+			c.wrong(at, "the text has a control character", "remove it: the broker cannot read what AWS reports about such "+
+				"a stack")
 		}
 		object, _ := v.(mapping)
 		for name := range sorted.Map(object) {
@@ -47,7 +48,7 @@ func (c *checker) refuse() {
 	c.exposed()
 	if len(encoded(c.value)) > maxTemplate {
 		c.wrong("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate),
-			"shorten it, or offer its parts apart")
+			"shorten it, or offer its parts separately")
 	}
 }
 
@@ -80,7 +81,7 @@ func (c *checker) resource(name string, r resource) {
 	case r.kind == "AWS::IAM::AccessKey":
 		c.wrong(at+"/Type", name+" is an access key", "remove it: each binding gets a principal of its own")
 	case !known && strings.HasPrefix(r.kind, "AWS::") && suggest.Nearest(r.kind, kinds()) != "":
-		c.wrong(at+"/Type", r.kind+" is no type of AWS's that is known",
+		c.wrong(at+"/Type", r.kind+" is not a known type of AWS",
 			suggest.Meant(r.kind, kinds(), ""))
 	case !known:
 		c.doubtful(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
@@ -202,7 +203,7 @@ func (c *checker) parameterTypes() {
 			c.wrong(at+"/Type", "parameter "+name+" is read from Systems Manager by a name that a user gives",
 				"make it a String")
 		case !slices.Contains(plainTypes, p.kind) && c.isForeign(name):
-			c.wrong(at+"/Type", "parameter "+name+" names something of the account, and a user gives it",
+			c.wrong(at+"/Type", "parameter "+name+" names something in the account, and users choose it",
 				"make it one of "+strings.Join(plainTypes, ", ")+", or let the operator choose: target, or value")
 		}
 		if def, _ := p.fallback.(string); strings.Contains(def, "{{resolve:") {
@@ -238,7 +239,7 @@ func (c *checker) outputNames() (known map[string]bool) {
 	known = values(nil)
 	for name, output := range c.outputs {
 		if known[name] {
-			c.wrong("/Outputs"+slot(name), "output "+name+" has the name of what every text may have",
+			c.wrong("/Outputs"+slot(name), "output "+name+" has the name of a value that every text may use",
 				"give it another name")
 		}
 		condition, _ := output["Condition"].(string)

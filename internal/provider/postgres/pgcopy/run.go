@@ -204,8 +204,8 @@ var reasons = []struct {
 	{"server closed the connection", true, "The connection to the server broke off. Try again."},
 	{"terminating connection", true, "The connection to the server broke off. Try again."},
 	{"connection to server", true, "The server was not reached. Try again later."},
-	{"could not obtain lock", true, "Somebody holds a lock on a table for a long time. End that transaction, and try again."},
-	{"lock timeout", true, "Somebody holds a lock on a table for a long time. End that transaction, and try again."},
+	{"could not obtain lock", true, "Somebody has held a lock on a table for a long time. End that transaction, and try again."},
+	{"lock timeout", true, "Somebody has held a lock on a table for a long time. End that transaction, and try again."},
 	{"server version mismatch", false, "pg_dump is older than the server. Name the folder of the server's own programs, or of " +
 		"later ones, in LONGSHORE_POSTGRES_BIN, and start the broker again."},
 	{"create extension", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the " +

@@ -22,8 +22,8 @@ func waits(s *bolt.Store, commits int) {
 	}
 }
 
-// grouped starts the commits one after the other while none may write, so that they make one group in this order, does what else
-// is to be done then, if anything, and gives what becomes of each.
+// grouped starts the commits one after the other while none may write, so that they make one group in this order, calls
+// meanwhile while they wait, and returns their errors.
 func grouped(s *bolt.Store, meanwhile func(), commits ...func() error) []error {
 	release, answers := s.HoldCommits(), make([]error, len(commits))
 	var all sync.WaitGroup

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Paused is a store that sleeps, and draws numbers, as a test wants, and whose tries end then; what is not given stays.
+// Paused is a store that sleeps, and draws numbers, as a test wants, and whose tries end after try; what is not given stays.
 func Paused(s *Store, sleep func(context.Context, time.Duration) error, jitter func() float64, try time.Duration) *Store {
 	if sleep != nil {
 		s.sleep = sleep
