@@ -105,7 +105,7 @@ func newAWSRights(getenv func(string) string) *cobra.Command {
 	var emulated bool
 	c := &cobra.Command{
 		Use: "rights", Short: "Print the IAM policy that a broker with --aws needs",
-		Long: `Print the IAM policy of the user or role by which ` + "`longshore serve --aws`" + `
+		Long: `Print the IAM policy to attach to the user or role by which ` + "`longshore serve --aws`" + `
 works, in the account and the region that AWS_PROFILE and AWS_REGION lead to. It
 names the roles of other accounts that LONGSHORE_AWS_TARGETS has. With several
 targets they are more than IAM takes in one policy: attach each part that --part

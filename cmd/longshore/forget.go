@@ -21,7 +21,7 @@ It may be repeated at any time. Existing backups are not changed: repeat the com
 after a restore.`,
 		Example: `  longshore forget duke@example.com --yes`,
 	}
-	sure := meant(c, "who asked is erased for good", "who asked is erased for good, for operators too: "+
+	sure := meant(c, "the user is erased for good", "the user is erased for good from all records of who asked: "+
 		"say --yes if that is what you want")
 	return act(c, whichBroker{}, operator.Forget, func(user string) (string, error) { return user, sure() }, printErasure)
 }

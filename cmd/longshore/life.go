@@ -98,8 +98,8 @@ func (l *life) reason(err error) error {
 	case f.Status == http.StatusUnauthorized:
 		return fmt.Errorf("%s Give the platform's login by --username and %s", f.Description, app.EnvPassword)
 	case f.Status == http.StatusNotFound:
-		return fmt.Errorf("there is no broker at %s: its /v2/catalog answers 404. Give the URL up to /v2. It says: "+
-			"%s", l.client.URL, f.Description)
+		return fmt.Errorf("there is no broker at %s: its /v2/catalog answers 404. Give the URL up to /v2. It says: %s",
+			l.client.URL, f.Description)
 	default:
 		return errors.New(f.Description)
 	}

@@ -99,8 +99,7 @@ func newListing(what operator.What) *cobra.Command {
 	c := &cobra.Command{
 		Use: fmt.Sprintf("%s [%s]", what, one), Args: takes(0, 1, ""),
 		Short: fmt.Sprintf("List the %s, or show one in full", what),
-		Long: fmt.Sprintf("List the %s, the newest first, or show in full the one whose %s is given, or begins with what is "+
-			"given.",
+		Long: fmt.Sprintf("List the %s, the newest first, or show in full the one whose %s is\ngiven, whole or by its beginning.",
 			what, one),
 	}
 	t := listings[what]

@@ -256,7 +256,7 @@ func TestReconcileOfServersThatAreNotReached(t *testing.T) {
 			expect.Same(t, step.server+" in "+format+": exit status", 1, status)
 			has(t, diagnostics, step.says)
 			if format == "table" {
-				has(t, out, step.server+"/default: not checked completely")
+				has(t, out, step.server+"/default: not reached")
 				continue
 			}
 			var all []operator.Reconciled

@@ -145,7 +145,7 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	printf(out, "%d instances and %d bindings have a record again; %d had one.\n",
 		len(found.Instances), len(found.Bindings), found.Kept)
 	if len(found.Instances) > 0 {
-		printf(out, "\nLost for good: where these instances were ordered.\n")
+		printf(out, "\nLost for good: where the instances were ordered that have a record again.\n")
 	}
 	for _, list := range []struct {
 		names []string

@@ -28,8 +28,8 @@ again, and what another broker made there would count as left behind.
 Without --yes, the command changes nothing: it says of each server whether it has
 changed, and what the command would do. With --yes, it locks every login that no
 binding owns and keeps its data; the reaper removes it later. Then the waiting
-operations go on. It lists the bindings that have a record but no login on the
-server: bind those again. The command may be stopped and run again.`,
+operations go on. It lists the instances that are not on the server, and the bindings
+without a login there: bind those again. The command may be stopped and run again.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args = append(args, "", "")
 			all, err := ask(c.Context(), p, operator.Reconcile, operator.Scope{Provider: args[0], Target: args[1], Meant: yes})
@@ -62,7 +62,7 @@ func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) {
 		name := r.Provider + "/" + r.Target
 		switch {
 		case r.Unreached != "":
-			printf(out, "%s: not checked completely: %s\n", name, r.Unreached)
+			printf(out, "%s: not reached, or not finished: %s\n", name, r.Unreached)
 		case r.Trouble == "":
 			printf(out, "%s: unchanged; there is nothing to do.\n", name)
 		case r.Done:

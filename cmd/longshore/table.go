@@ -236,8 +236,7 @@ func asks(c *cobra.Command, t rowTable) *asking {
 	f, q := c.Flags(), &a.query
 	f.StringVar(&q.Platform, "platform", "", "only those of the platform with this `NAME` or id")
 	choose(c, &q.State, "state", "", "only those in `STATE`: a state of the instance or binding, or running or failed for "+
-		"its operation",
-		operator.States()...)
+		"its operation", operator.States()...)
 	f.DurationVar(&a.older, "older", 0, "only those that began longer ago than that `DURATION`, such as 48h")
 	f.DurationVar(&a.newer, "newer", 0, "only those that began within that `DURATION`")
 	f.IntVar(&a.limit, "limit", 1000, "list `N` at most; 0 lists all")

@@ -29,8 +29,8 @@ const usage = `Ask about a deployed stack.
   deployed kept --stack NAME
         says what stays when the stack is destroyed, and how to go on with that
   deployed prepare --stack NAME [-- -c NAME=VALUE...]
-        prepares the account for AWS services, if these context values say that the
-        stack offers them
+        prepares the account for AWS services, if the context (cdk.json, and these
+        values) says that the stack offers them
   deployed env --stack NAME [--url URL]
         prints the shell command that exports the broker's URL, user name and
         password; {api} in URL stands for the id of the REST API

@@ -26,8 +26,7 @@ func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 	}
 	if err == nil && row.Instance == "" {
 		err = refuse("nothing of this broker is called %q: it belongs to another broker or to somebody else, or was deleted "+
-			"and forgotten",
-			name)
+			"and forgotten", name)
 	}
 	row.PlatformName = c.known(ctx)[row.Platform]
 	return row, err

@@ -68,8 +68,8 @@ func TestUndeleteIsRefused(t *testing.T) {
 	put("nowhere", "1", func(r *lifecycle.Record) { r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "", "" })
 	put("unoffered", "1", func(r *lifecycle.Record) { r.Attributes.ServiceID = "gone" })
 	for id, why := range map[string]string{
-		"twice": "twice@1", "removed": "cannot be given back", "nowhere": "--organization and " +
-			"--space", "unoffered": "restore_parameter",
+		"twice": "twice@1", "removed": "cannot be given back",
+		"nowhere": "--organization and --space", "unoffered": "restore_parameter",
 	} {
 		isRefused(t, id, expect.Err(s.console.Undelete(t.Context(), operator.Undeletion{ID: id})), why)
 	}

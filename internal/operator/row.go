@@ -171,8 +171,7 @@ func platformID(known map[string]string, given string) (id string, _ error) {
 	}
 	if known == nil {
 		return "", refuse("the platforms cannot be read, so the broker does not know the name %q: run `longshore platform "+
-			"list`, and "+
-			"mend the fault that it reports, or give the platform's id, such as p-abcdefghijkl, as "+
+			"list`, and mend the fault that it reports, or give the platform's id, such as p-abcdefghijkl, as "+
 			"`longshore instances -o wide` shows it", given)
 	}
 	for id, name := range known {

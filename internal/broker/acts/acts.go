@@ -84,8 +84,8 @@ func (a Acts) Retry(ctx context.Context, token string, seen *lifecycle.Operation
 		}
 		r, past, err := r.Restarted(a.Begin(a.OperationTimeout))
 		if errors.As(err, new(*lifecycle.IllegalTransition)) {
-			err = Refuse("the %s is %q: only a running operation can be started again, and only a failed creation or "+
-				"deletion can be deleted", r.Noun(), r.State)
+			err = Refuse("the %s is %q: only a running operation can be started again, and only what a failed "+
+				"creation or deletion left can be deleted by a retry", r.Noun(), r.State)
 		}
 		if err != nil {
 			return Done{}, err

@@ -199,9 +199,7 @@ func (v *view) about() g.Node {
 	f := v.facts.Facts
 	keeps := "Nothing: a deletion removes the data for good."
 	if days := int(check.RetentionOf(v.Attributes.Snapshot) / (24 * time.Hour)); days > 0 {
-		keeps = fmt.Sprintf("For %s the data is kept, and the operator can give it back; then it is removed for "+
-			"good.", plural(days,
-			"day"))
+		keeps = fmt.Sprintf("The data, for %s: until then, the operator can give it back.", plural(days, "day"))
 	}
 	return facts(
 		fact{"Service", text(v.offering.Description)},

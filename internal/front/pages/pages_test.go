@@ -334,7 +334,7 @@ func TestAPageTellsTheLife(t *testing.T) {
 		not       string
 	}{
 		"Ready": {ready, nil, []string{`"state good">Ready`, "postgresql in shop / live", "PostgreSQL 18.",
-			"EUR 11.00 or USD 12.50 monthly", "For 7 days the data is kept", "cf service-key orders my-key", "pgxpool.New",
+			"EUR 11.00 or USD 12.50 monthly", "The data, for 7 days", "cf service-key orders my-key", "pgxpool.New",
 			"2 days ago", `title="2 March 2031, 07:30:00 UTC"`,
 			"No application is bound", "Not known yet", "data-busy"}, "Begun"},
 		"Creating": {lifecycle.Creating, op(operation.Provision, lifecycle.InProgress, "Making the database."),

@@ -9,5 +9,5 @@ import (
 
 var errLocked = errors.New("locked by another process")
 
-// lock takes no lock: what a killed backup left is not removed here.
+// lock takes no lock: what a killed backup left is not removed here. No program is released for such a system.
 func lock(*os.File) error { return errors.ErrUnsupported }

@@ -147,8 +147,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 		}
 		if body == nil {
 			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or the bucket of "+
-				"templates was emptied",
-				digest)
+				"templates was emptied", digest)
 		}
 	} else if saved, _ := s.p.saved.Get(s.name + "/" + digest); !saved {
 		if err := s.save(ctx, s.bucket(), digest, body); err != nil {

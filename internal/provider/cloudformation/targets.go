@@ -78,9 +78,8 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	}
 	if account := s.target.Account; account != "" && account != s.who.Account {
 		return nil, &target.Trouble{Kind: target.Other, Target: name, Message: fmt.Sprintf(
-			"its credentials belong to the account %q, but the settings say %q: have its role lead to the right "+
-				"one", s.who.Account,
-			account)}
+			"its credentials belong to the account %q, but the settings say %q: have its role lead to the "+
+				"right one", s.who.Account, account)}
 	}
 	return &s, nil
 }

@@ -67,8 +67,8 @@ func Gone() error {
 
 // NotOurs returns the failure of a step that finds something of another owner in its way.
 func NotOurs() error {
-	return provider.Failf("Something else has the name of this database or login on the server, and was left alone. Ask the " +
-		"operator of the service to look at it.")
+	return provider.Failf("Something else on the server has the name that this would have, and was left alone. " +
+		"Ask the operator of the service to look at it.")
 }
 
 // owned returns a Decide that fails if something of another owner exists, or if the owner's label

@@ -26,8 +26,8 @@ var (
 	undone = hosted.Class{Kind: target.Full, Remedy: "the server has as many open transactions as it can: XA RECOVER " +
 		"lists those that are prepared and have no session, and XA ROLLBACK ends one"}
 	crowded = hosted.Class{Kind: target.Connections, Remedy: "the server takes no more connections: SHOW FULL PROCESSLIST " +
-		"shows whose they are, and " +
-		"KILL ends one. Raise max_connections, or the limit of the broker's login; extra_port keeps a way in for you"}
+		"shows whose they are, and KILL ends one. Raise max_connections, or the limit of the broker's login; extra_port " +
+		"keeps a way in for you"}
 	blocked = hosted.Class{Kind: target.Connections, Remedy: "the server takes no connections from the broker's " +
 		"host: allow it, or run FLUSH HOSTS"}
 )

@@ -28,8 +28,7 @@ var (
 		"them (ALTER DATABASE … ALLOW_CONNECTIONS true), or drop it"}
 	noLocks = hosted.Class{Kind: target.Full, Remedy: "its lock table, which all sessions share, is full: one session holds " +
 		"most of the locks. End that session (SELECT pid, count(*) FROM pg_locks GROUP BY 1 ORDER BY 2 DESC; where nobody " +
-		"can connect any " +
-		"more, by kill on its machine), and raise max_locks_per_transaction"}
+		"can connect any more, by kill on its machine), and raise max_locks_per_transaction"}
 )
 
 // classes maps PostgreSQL's error codes to their classes. A key of two or three letters stands for all codes

@@ -422,8 +422,8 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 			must(t, s.Root(t), "ACL", "SETUSER", "default", "on", "nopass")
 			return s.Access()
 		}, "default user", ""},
-		"WrongPassword": {func() hosted.Access { a := sound.Access(); a.Password += "x"; return a }, "refuses the broker's " +
-			"login", target.Login},
+		"WrongPassword": {func() hosted.Access { a := sound.Access(); a.Password += "x"; return a },
+			"refuses the broker's login", target.Login},
 		"NoRights": {func() hosted.Access {
 			must(t, sound.Root(t), "ACL", "SETUSER", "poor", "on", ">poor", "+ping")
 			a := sound.Access()

@@ -94,8 +94,7 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 // verify the server.
 func tlsConfig(a hosted.Access) (*tls.Config, error) {
 	if a.TLS == hosted.TLSRequire {
-		return nil, fmt.Errorf("a Valkey server needs %s or %s, not %q: give its URL as redis://, or as "+
-			"rediss://",
+		return nil, fmt.Errorf("a Valkey server needs %s or %s, not %q: give its URL as redis://, or as rediss://",
 			hosted.TLSDisable, hosted.TLSVerify, a.TLS)
 	}
 	return a.TLSConfig()

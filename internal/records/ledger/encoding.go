@@ -36,9 +36,7 @@ func decode(r store.Record, into any) (err error) {
 	}
 	if r.Schema < Schema {
 		return fmt.Errorf("record %q %q was written by a version before the first release, which this program does not "+
-			"read: give it a "+
-			"new table: %w",
-			r.Partition, r.Sort, ErrUnreadable)
+			"read: give it a new table: %w", r.Partition, r.Sort, ErrUnreadable)
 	}
 	switch record, is := into.(*lifecycle.Record); {
 	case !is:

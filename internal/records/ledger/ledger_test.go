@@ -245,8 +245,8 @@ func TestCommitsThatGoWrong(t *testing.T) {
 	}{
 		"Fine":     {"nothing goes wrong", storetest.Faulty{}, 1, nil},
 		"Conflict": {"another was first", storetest.Faulty{}, 0, ledger.ErrConflict},
-		"LostAnswer": {"it landed, and the answer was " +
-			"lost", storetest.Faulty{After: storetest.Nth(1, storetest.ErrLost)}, 1, nil},
+		"LostAnswer": {"it landed, and the answer was lost",
+			storetest.Faulty{After: storetest.Nth(1, storetest.ErrLost)}, 1, nil},
 		"Refused":        {"it did not land", storetest.Faulty{Before: storetest.Nth(1, lost)}, 1, lost},
 		"RepeatedInside": {"the store met its own version", storetest.Faulty{After: storetest.Nth(1, store.ErrConflict)}, 1, nil},
 	} {

@@ -141,12 +141,11 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	if err := p.imports(ctx, in); err != nil {
 		return nil, &advice.Error{
 			Name: "AWS",
-			What: fmt.Sprintf("has these resources outside a stack, and CloudFormation does not import them into the stack "+
-				"%s: %s",
-				p.name, strings.Join(names, ", ")),
+			What: fmt.Sprintf("has these resources outside a stack, and CloudFormation does not import them into the "+
+				"stack %s: %s", p.name, strings.Join(names, ", ")),
 			Remedy: fmt.Sprintf("see why by `aws cloudformation describe-change-set --stack-name %s --change-set-name adopt`, "+
-				"repair it, and run the command again; while instances are left, delete none of these "+
-				"resources", p.name), Cause: err}
+				"repair it, and run the command again; while instances are left, delete none of these resources",
+				p.name), Cause: err}
 	}
 	*has = after
 	return ids, nil

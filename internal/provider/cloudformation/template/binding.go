@@ -34,7 +34,8 @@ func (c *checker) binding(known map[string]bool) {
 			c.text("proof.headers."+name, text, known)
 		}
 	} else if c.Bindable && c.Principal == plan.User {
-		c.warn(advice.For("", "have no proof for a binding's key: the broker checks whose key it is, not that it works",
+		c.warn(advice.For("",
+			"have no proof for a binding's key: the broker checks only whose key it is, not that it may do anything",
 			"add proof: one call that the policy allows, such as {service: s3, method: GET, path: \"/${BucketName}\"}"))
 	}
 }

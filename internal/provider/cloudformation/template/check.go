@@ -175,8 +175,8 @@ func (c *checker) deletion() {
 		c.OnDelete = plan.Refuse
 	case !can && (c.OnDelete == "" || c.OnDelete == plan.Refuse):
 		c.about("on_delete", "must say what happens to the data of a deleted instance: the template has none of "+
-			strings.Join(looked, ", ")+", and the broker cannot tell whether others are empty", "write on_delete: empty, or "+
-			"retain")
+			strings.Join(looked, ", ")+", and the broker cannot tell whether others are empty",
+			"write on_delete: empty, or retain")
 	}
 }
 

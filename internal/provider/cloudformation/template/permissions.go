@@ -112,9 +112,8 @@ func (s statement) broad() {
 		case !ok:
 			s.wrong("/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION")
 		case strings.ContainsAny(verb, "*?"):
-			s.doubtful(nth("/Action", i), fmt.Sprintf("%q may allow more than is needed, and still more as AWS adds "+
-				"actions", action),
-				"name the actions")
+			s.doubtful(nth("/Action", i), fmt.Sprintf("%q may allow more than is needed, and still more as AWS "+
+				"adds actions", action), "name the actions")
 		}
 	}
 }

@@ -32,8 +32,8 @@ func (c *checker) refuse() {
 	}
 	walk(c.root, "", func(at string, v any) {
 		if text, _ := v.(string); strings.ContainsFunc(text, plan.Unwritable) {
-			c.wrong(at, "the text has a control character", "remove it: the broker cannot read what AWS reports about such "+
-				"a stack")
+			c.wrong(at, "the text has a control character",
+				"remove it: the broker cannot read what AWS reports about such a stack")
 		}
 		object, _ := v.(mapping)
 		for name := range sorted.Map(object) {

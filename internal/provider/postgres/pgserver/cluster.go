@@ -148,14 +148,14 @@ func (c Cluster) Connect(ctx context.Context, database string) (*pgx.Conn, error
 }
 
 // Ready waits until the server lets its superuser in, or until ended is closed. If the context ends before, the error
-// is what a server that recovers has said, even if the last attempt got no answer in time.
+// is what a server that recovers said last, even if a later attempt got no answer in time.
 func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
 	for said := error(nil); ; {
 		conn, err := c.Connect(ctx, "")
 		if err == nil {
 			return conn.Close(ctx)
 		}
-		if recovers(err) || !recovers(said) {
+		if _, answered := errors.AsType[*pgconn.PgError](err); answered || !recovers(said) {
 			said = err
 		}
 		select {
