@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/filelock"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 )
 
@@ -64,23 +65,23 @@ func begin(dir string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		locked := lock(f)
-		if _, gone := os.Lstat(f.Name()); gone == nil && !errors.Is(locked, errLocked) {
+		locked := filelock.Exclusive(f)
+		if _, gone := os.Lstat(f.Name()); gone == nil && !errors.Is(locked, filelock.ErrLocked) {
 			return f, nil
 		}
 		_ = f.Close()
 	}
 }
 
-// clearBeside removes what processes that were killed have left beside a target: it may be large, and holds secrets. What
-// cannot be removed, such as another user's, stays.
+// clearBeside removes the files that killed processes have left beside a target: they may be large, and hold secrets. A file
+// that cannot be removed, such as another user's, stays, and so does every one where the system has no locks.
 func clearBeside(path string) {
 	dir := filepath.Dir(path)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), partial) && e.Type().IsRegular() {
 			if left, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR, 0); err == nil {
-				if lock(left) == nil {
+				if filelock.Exclusive(left) == nil {
 					_ = os.Remove(left.Name())
 				}
 				_ = left.Close()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/longshore/longshore/internal/base/filelock"
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
@@ -29,7 +30,7 @@ func Check(ctx context.Context, dir string) (out bolt.Result, err error) {
 	if errors.Is(err, fs.ErrNotExist) { // a copy may have no lock file: no broker runs on it
 		err = nil
 	}
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, filelock.ErrLocked) {
 		return out, fault(dir)("is in use by another process", "stop the broker, and check again", nil)
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/filelock"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store/bolt"
@@ -78,7 +79,7 @@ func open(dir string, anew bool, o Options) (_ *Folder, err error) {
 		return nil, fail("cannot be made", "name another with --data, or allow this one to be written", err)
 	}
 	f.lock, err = lockFile(filepath.Join(dir, fileLock))
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, filelock.ErrLocked) {
 		return nil, fail("is in use by another process", "stop that one, or name another folder with --data", nil)
 	}
 	if err != nil {

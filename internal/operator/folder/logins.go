@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/longshore/longshore/internal/base/filelock"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/vault"
@@ -124,7 +125,7 @@ func (l Logins) write(r platforms.Registry) error {
 // locked keeps other processes from changing the registry meanwhile.
 func (l Logins) locked(do func() error) error {
 	lock, err := lockFile(l.path() + ".lock")
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, filelock.ErrLocked) {
 		return platforms.ErrChanging
 	}
 	if err != nil {

@@ -3,6 +3,8 @@ package folder
 import (
 	"errors"
 	"io/fs"
+
+	"github.com/longshore/longshore/internal/base/filelock"
 )
 
 // Look is Open for callers that may not need to write: a folder that cannot be written to is opened read-only.
@@ -18,7 +20,7 @@ func Look(dir string, o Options) (*Folder, error) {
 		return nil, err
 	}
 	f.lock, err = lockToRead(f.Path(fileLock))
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, filelock.ErrLocked) {
 		return nil, fail("is in use by another process", "stop that one, or name another folder with --data", nil)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a lock file, no broker runs on the folder

@@ -15,6 +15,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/longshore/longshore/internal/base/filelock"
 )
 
 // usable returns why the file at the path cannot be used; nil if it can.
@@ -49,6 +51,20 @@ func (s *Store) prove() error {
 	s.latest.Store(id)
 	if err == nil && !s.how.ReadOnly {
 		err = share(s.file)
+	}
+	return err
+}
+
+// share lets other processes read the file of a store that is open for writing. A process that
+// wants to write needs the lock for itself, and still gets ErrLocked. Where no lock can be shared,
+// Check reads only a file that no process has open for writing.
+func share(file *os.File) error {
+	err := filelock.Shared(file)
+	switch {
+	case errors.Is(err, filelock.ErrLocked):
+		return ErrLocked
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
 	}
 	return err
 }
