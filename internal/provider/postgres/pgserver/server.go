@@ -258,7 +258,10 @@ func (s *Server) admit(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	err := s.cluster.reload(ctx)
+	err := error(nil)
+	if s.recovering { // one that was taken over has not read its files of today yet
+		err = s.cluster.reload(ctx)
+	}
 	if err == nil {
 		err = s.cluster.Grant(ctx, s.Access())
 	}
