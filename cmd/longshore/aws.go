@@ -38,7 +38,7 @@ func newAWSBootstrap() *cobra.Command {
 	var o bootstrap.Options
 	c := &cobra.Command{
 		Use: "bootstrap", Short: "Create what AWS services need in an account and region",
-		Long: `Make what AWS services need in the account and the region that AWS_PROFILE,
+		Long: `Create what AWS services need in the account and the region that AWS_PROFILE,
 AWS_REGION and AWS_ENDPOINT_URL lead to: one stack of CloudFormation with a bucket
 for templates, and for each offering a role by which CloudFormation works and a
 boundary for the principals of its bindings. Run it again after each change of

@@ -72,8 +72,10 @@ func valueOf(r operator.Row, column string) any {
 		return r.IsAt
 	case "plan_is_at":
 		return r.PlanIsAt
-	default: // edited
+	case "edited":
 		return map[bool]string{true: "yes"}[r.Edited]
+	default:
+		panic("no column " + column)
 	}
 }
 

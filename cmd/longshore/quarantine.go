@@ -18,8 +18,8 @@ var quarantined = rowTable{
 func newReaperQuarantine() *cobra.Command {
 	return lists(&cobra.Command{
 		Use: "quarantine", Short: "List what the reaper has put into quarantine",
-		Long: `List what the reaper has put out of use, since no record and no tombstone says
-what it is. Almost always its record was lost: ` + "`longshore rebuild`" + ` gives it one
+		Long: `List what the reaper has put into quarantine, because no record and no tombstone
+explains it. Almost always its record was lost: ` + "`longshore rebuild`" + ` gives it one
 and puts it into use again. What is listed is deleted when its time is over.`,
 	}, quarantined)
 }

@@ -14,7 +14,7 @@ import (
 
 func newReaper() *cobra.Command {
 	reaper := &cobra.Command{Use: "reaper",
-		Short: "See what the reaper found and did, decide about what it put out of use, or lift its halt"}
+		Short: "See what the reaper found and did, decide about its quarantine, or lift its halt"}
 	reaper.AddCommand(newReaperReport(), newReaperResume(), newReaperQuarantine(), newReaperRelease(), newReaperDelete())
 	return reaper
 }

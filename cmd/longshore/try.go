@@ -34,8 +34,8 @@ func newTry(getenv func(string) string) *cobra.Command {
 	t := trial{brokerFlags: brokerFlags{getenv: getenv}, client: client}
 	c := &cobra.Command{
 		Use: "try URL", Short: "Create, bind, unbind and delete with any broker, as Cloud Controller would", Args: oneURL,
-		Long: `Live one life with any broker, as Cloud Controller would: make an instance, bind
-it, unbind it, delete it. The exit status is 0 if all went right and nothing is
+		Long: `Do with any broker what Cloud Controller would: create an instance, bind it, unbind
+it, delete it. The exit status is 0 if all went right and nothing is
 left, 1 if something failed, and 2 if the broker could not be asked.`,
 		Example: `  longshore try https://broker.example.com --username broker
   longshore try https://broker.example.com --username broker --service postgres --plan small --parameters '{"size":1}'`,

@@ -20,7 +20,7 @@ func (c *checker) names(name string, r resource, s schema) {
 			c.wrong(at, name+" has a name of its own, "+property,
 				"remove it: CloudFormation derives one from the stack's name")
 		case !c.ofStack(v):
-			c.wrong(at, property+" of "+name+" is not made of the stack's name",
+			c.wrong(at, property+" of "+name+" does not contain the stack's name",
 				`write !Ref AWS::StackName, or !Sub "${AWS::StackName}-…" with nothing of a user's in it`)
 		}
 	}
