@@ -276,7 +276,7 @@ func TestADropOutlivesItsStep(t *testing.T) {
 		pid := value[int](t, s.Connect("postgres"), checkpointer)
 		expect.OK(t, syscall.Kill(pid, syscall.SIGSTOP))
 		for range 3 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a busy server takes its time to answer a login
 			if st, err := d.p.Deprovision(ctx, d.in); err != nil || st.Done {
 				t.Errorf("while the server writes: %+v %v", st, err)
 			}
