@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 
-	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -51,7 +50,7 @@ func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function)
 	})
 	if s.BasePath != "" {
 		rest.DeploymentStage().Node().DefaultChild().(awsapigateway.CfnStage).SetVariables(&map[string]*string{
-			gateway.BasePathVariable: placed(s.BasePath, rest.RestApiId()),
+			gateway.BasePathVariable: new(strings.ReplaceAll(s.BasePath, apiPlace, *rest.RestApiId())),
 		})
 	}
 	// The CDK's own output would repeat ours, with a slash at the end.
@@ -70,23 +69,8 @@ func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function)
 		api.URL = new("https://" + s.Domain + s.BasePath)
 		return api
 	}
-	stack := awscdk.Stack_Of(scope)
-	host := awscdk.Fn_Join(new("."), &[]*string{rest.RestApiId(), new("execute-api"), stack.Region(),
-		stack.UrlSuffix()})
-	api.URL = awscdk.Fn_Join(new(""), &[]*string{new("https://"), host, new("/" + Stage)})
+	api.URL = new("https://" + *rest.RestApiId() + "." + *service(scope, "execute-api") + "/" + Stage)
 	return api
-}
-
-// placed inserts the id of the REST API into a base path.
-func placed(basePath string, api *string) *string {
-	var parts []*string
-	for i, part := range strings.Split(basePath, apiPlace) {
-		if i > 0 {
-			parts = append(parts, api)
-		}
-		parts = append(parts, &part)
-	}
-	return awscdk.Fn_Join(new(""), &parts)
 }
 
 // exceptOfAPI records the reasons why the gateway does not authorize, log or inspect requests.

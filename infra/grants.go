@@ -25,10 +25,11 @@ func (g Grants) when(operator string, keys map[string]any) Grants {
 	return g
 }
 
-// service returns the name by which a condition refers to a service that uses a key for its caller.
+// service returns the name of a service of AWS in the stack's region. A condition refers by it to one that uses a key
+// for its caller.
 func service(scope constructs.IConstruct, name string) *string {
 	stack := awscdk.Stack_Of(scope)
-	return awscdk.Fn_Join(new("."), &[]*string{&name, stack.Region(), stack.UrlSuffix()})
+	return new(name + "." + *stack.Region() + "." + *stack.UrlSuffix())
 }
 
 // policy returns a policy document with all the grants.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
@@ -56,10 +58,8 @@ func (s *Secrets) Reading() Grants {
 // Register returns the command that registers the broker with Cloud Foundry. The command reads the
 // user name and the password when it runs.
 func (s *Secrets) Register(url *string) *string {
-	return awscdk.Fn_Join(new(""), &[]*string{
-		new(`login="$(aws secretsmanager get-secret-value --region `), awscdk.Stack_Of(s.key).Region(),
-		new(` --secret-id `), s.ARN, new(` --query SecretString --output text)"; ` +
-			`cf create-service-broker longshore "$(jq -r .username <<<"$login")" "$(jq -r .password <<<"$login")" `),
-		url,
-	})
+	return new(fmt.Sprintf(`login="$(aws secretsmanager get-secret-value --region %s --secret-id %s `+
+		`--query SecretString --output text)"; `+
+		`cf create-service-broker longshore "$(jq -r .username <<<"$login")" "$(jq -r .password <<<"$login")" %s`,
+		*awscdk.Stack_Of(s.key).Region(), *s.ARN, *url))
 }

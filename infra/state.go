@@ -95,7 +95,7 @@ func (s *State) Removal() Grants {
 
 // Due returns the rights to list and read what is due.
 func (s *State) Due() Grants {
-	index := awscdk.Fn_Join(new("/index/"), &[]*string{s.Table.TableArn(), new(dynamo.IndexDue)})
+	index := new(*s.Table.TableArn() + "/index/" + dynamo.IndexDue)
 	return append(allow("Due", index, "dynamodb:Query"), allow("DueRecords", s.Table.TableArn(), "dynamodb:BatchGetItem")...)
 }
 
