@@ -14,11 +14,11 @@ func onlyFrom(cidrs []string) awsiam.PolicyDocument {
 	if len(cidrs) == 0 {
 		return nil
 	}
-	statement := func(effect awsiam.Effect, conditions *map[string]any) awsiam.PolicyStatement {
-		return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+	statement := func(effect awsiam.Effect, conditions *map[string]any) Grant {
+		return Grant{PolicyStatement: awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 			Effect: effect, Principals: &[]awsiam.IPrincipal{awsiam.NewAnyPrincipal()}, Conditions: conditions,
 			Actions: jsii.Strings("execute-api:Invoke"), Resources: jsii.Strings("execute-api:/*"),
-		})
+		})}
 	}
 	elsewhere := map[string]any{"NotIpAddress": map[string]any{"aws:SourceIp": cidrs}}
 	return policy(Grants{statement(awsiam.Effect_ALLOW, nil), statement(awsiam.Effect_DENY, &elsewhere)})

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -19,6 +17,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/outputs"
 )
 
 // handler is the name that a provided runtime requires of the program.
@@ -35,8 +34,6 @@ type FunctionProps struct {
 	Environment map[string]*string
 	// Grants are all rights of the function, besides the right to write its log.
 	Grants Grants
-	// Exceptions are the exceptions of the function's role.
-	Exceptions []exception
 	// NoRetry drops an event if the function fails on it, or if it has to wait.
 	NoRetry bool
 	// VPC is the VPC that the function runs in; the zero VPC for none.
@@ -46,39 +43,27 @@ type FunctionProps struct {
 // NewFunction makes a function, its role and its log.
 func NewFunction(scope constructs.Construct, s Settings, props *FunctionProps) awslambda.Function {
 	stack := awscdk.Stack_Of(scope)
-	id := strings.ToUpper(props.Name[:1]) + props.Name[1:]
-	scope = subscope(scope, id+"Function")
-	log := awslogs.NewLogGroup(scope, new("Log"), &awslogs.LogGroupProps{
-		Retention: retentions[s.LogDays], RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
-	})
+	scope = subscope(scope, outputs.Title(props.Name)+"Function")
+	log := awslogs.NewLogGroup(scope, new("Log"), &awslogs.LogGroupProps{RemovalPolicy: awscdk.RemovalPolicy_DESTROY})
+	log.Node().DefaultChild().(awslogs.CfnLogGroup).SetRetentionInDays(jsii.Number(s.LogDays))
 	tracing := s.Tracing
 	if props.VPC.Subnets != nil {
 		tracing = false // such a function has no rights, and no way out
 	}
 	writing := allow("Log", log.LogGroupArn(), "logs:CreateLogStream", "logs:PutLogEvents")
-	role := awsiam.NewRole(scope, new("Role"), &awsiam.RoleProps{
-		Description:    new("Everything that the function " + props.Name + " may do"),
-		AssumedBy:      awsiam.NewServicePrincipal(new("lambda.amazonaws.com"), nil),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(writing, tracing.Grants(), props.Grants)},
-	})
-	if exceptions := merged(append(tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
-		except(role, exceptions...)
-	}
+	role := NewRole(scope, "Everything that the function "+props.Name+" may do",
+		awsiam.NewServicePrincipal(new("lambda.amazonaws.com"), nil), "Grants", writing, tracing.Grants(), props.Grants)
 	environment := map[string]*string{
 		envAccount: stack.Account(), app.EnvStack: &s.Stack, app.EnvBroker: identity(stack, s.Broker),
 	}
 	maps.Copy(environment, props.Environment)
 	maps.DeleteFunc(environment, func(_ string, value *string) bool { return value == nil })
-	architecture := awslambda.Architecture_ARM_64()
-	if s.Architecture == X8664 {
-		architecture = awslambda.Architecture_X86_64()
-	}
 	function := &awslambda.FunctionProps{
 		Description:   &props.Description,
 		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
 		Handler:       new(handler),
 		Code:          awslambda.Code_FromAsset(new(filepath.Join(s.Code, cmp.Or(props.Program, props.Name))), nil),
-		Architecture:  architecture,
+		Architecture:  awslambda.Architecture_Custom(&s.Architecture, nil),
 		Timeout:       awscdk.Duration_Millis(jsii.Number(props.Timeout.Milliseconds())),
 		MemorySize:    jsii.Number(props.MemoryMB),
 		Environment:   &environment,
@@ -110,7 +95,7 @@ func NewFunction(scope constructs.Construct, s Settings, props *FunctionProps) a
 func CheckCode(code, architecture string) error {
 	want := map[string]elf.Machine{ARM64: elf.EM_AARCH64, X8664: elf.EM_X86_64}[architecture]
 	var problems []error
-	for _, name := range slices.Sorted(slices.Values(functionNames)) {
+	for _, name := range functionNames {
 		path := filepath.Join(code, name, handler)
 		program, err := elf.Open(path)
 		if err != nil {

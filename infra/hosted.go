@@ -33,9 +33,7 @@ func withHosted(rows map[string]providerRow) map[string]providerRow {
 	for _, name := range slices.Sorted(maps.Keys(providers.Servers())) {
 		// The calls to servers are made inside the VPC, from where nothing of AWS can be reached. So
 		// the functions that ask for these calls read the secrets, and they also list through them.
-		secrets := func(stack awscdk.Stack, s Settings) (Grants, []exception) {
-			return reading(stack, name, s.Servers[name]), nil
-		}
+		secrets := func(stack awscdk.Stack, s Settings) Grants { return reading(stack, name, s.Servers[name]) }
 		rows[name] = providerRow{
 			environment: func(s Settings) map[string]string {
 				return map[string]string{providers.Servers()[name].EnvSecrets(): s.Servers[name].Secrets.String()}

@@ -32,8 +32,8 @@ type providerRow struct {
 	vpcContext string
 }
 
-// rights returns grants, with the exceptions for the role that gets them.
-type rights func(stack awscdk.Stack, s Settings) (Grants, []exception)
+// rights returns grants for a role.
+type rights func(stack awscdk.Stack, s Settings) Grants
 
 // providerRows are the rows of all providers, by name.
 var providerRows = withHosted(map[string]providerRow{
@@ -127,12 +127,11 @@ func (s Settings) chosen(names []string, to map[string]*string) map[string]*stri
 }
 
 // rights collects the rights of all providers in the stack: to make and remove things, or to list them.
-func (s Settings) rights(stack awscdk.Stack, of func(providerRow) rights) (all Grants, exceptions []exception) {
+func (s Settings) rights(stack awscdk.Stack, of func(providerRow) rights) (all Grants) {
 	for _, name := range s.providers() {
 		if its := of(providerRows[name]); its != nil {
-			statements, more := its(stack, s)
-			all, exceptions = append(all, statements...), append(exceptions, more...)
+			all = append(all, its(stack, s)...)
 		}
 	}
-	return all, exceptions
+	return all
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -47,9 +46,8 @@ var servicesRow = providerRow{
 
 // rightsOf adapts rights of package account.
 func rightsOf(all func(plan.Scope, account.Options) []iampolicy.Statement) rights {
-	return func(stack awscdk.Stack, s Settings) (Grants, []exception) {
-		its := all(plan.ScopeOf(s.Stack), s.Services.Options)
-		return statements(stack, its), wildcards(its)
+	return func(stack awscdk.Stack, s Settings) Grants {
+		return statements(stack, all(plan.ScopeOf(s.Stack), s.Services.Options))
 	}
 }
 
@@ -97,31 +95,22 @@ func readServices(s *Settings, r *reader, state string) {
 // statements returns statements of package account, with the partition, account and region of the stack filled in.
 func statements(stack awscdk.Stack, all []iampolicy.Statement) (out Grants) {
 	here := plan.Location{Partition: *stack.Partition(), Account: *stack.Account(), Region: *stack.Region()}
-	for _, s := range account.Fill(all, here) {
+	for i, s := range account.Fill(all, here) {
 		props := map[string]any{"Sid": s.Sid, "Effect": s.Effect, "Action": []string(s.Action), "Resource": []string(s.Resource)}
 		if len(s.Condition) > 0 {
 			props["Condition"] = s.Condition
 		}
-		out = append(out, awsiam.PolicyStatement_FromJson(props))
+		g := Grant{PolicyStatement: awsiam.PolicyStatement_FromJson(props)}
+		for _, r := range all[i].Resource {
+			if strings.Contains(r, "*") {
+				g.reason, g.stars = starred, append(g.stars, "Resource::"+strings.NewReplacer("${", "<", "}", ">").Replace(r))
+			}
+		}
+		out = append(out, g)
 	}
 	return out
 }
 
-// wildcards returns the exception for names with a star.
-func wildcards(all []iampolicy.Statement) []exception {
-	var findings []string
-	for _, s := range all {
-		for _, r := range s.Resource {
-			if strings.Contains(r, "*") {
-				findings = append(findings, "Resource::"+strings.NewReplacer("${", "<", "}", ">").Replace(r))
-			}
-		}
-	}
-	slices.Sort(findings)
-	return []exception{{
-		rule: "AwsSolutions-IAM5",
-		reason: "Stacks, users, roles and buckets of instances are made while the broker runs. Their names begin with a prefix " +
-			"that no other broker has, and the rights end with it. Actions that list the account know no resource.",
-		findings: slices.Compact(findings),
-	}}
-}
+// starred says why names have stars.
+const starred = "Stacks, users, roles and buckets of instances are made while the broker runs. Their names begin with a prefix " +
+	"that no other broker has, and the rights end with it. Actions that list the account know no resource."

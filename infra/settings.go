@@ -10,11 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
-
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/providers"
-	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
 
@@ -135,12 +132,7 @@ type Settings struct {
 }
 
 // retentions are the numbers of days for which CloudWatch can keep logs.
-var retentions = map[int]awslogs.RetentionDays{
-	1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS,
-	7: awslogs.RetentionDays_ONE_WEEK, 14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH,
-	60: awslogs.RetentionDays_TWO_MONTHS, 90: awslogs.RetentionDays_THREE_MONTHS, 120: awslogs.RetentionDays_FOUR_MONTHS,
-	150: awslogs.RetentionDays_FIVE_MONTHS, 180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
-}
+var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365}
 
 // The forms of values.
 var (
@@ -248,9 +240,9 @@ func (s Settings) check(r *reader) {
 		app.EnvMinRetryAfter: s.MinRetryAfter, app.EnvMaxRetryAfter: s.MaxRetryAfter,
 	})
 	r.check(ContextReaperDryRun, map[string]string{app.EnvReaperDryRun: s.ReaperDryRun})
-	if _, ok := retentions[s.LogDays]; !ok {
+	if !slices.Contains(retentions, s.LogDays) {
 		var days []string
-		for n := range sorted.Map(retentions) {
+		for _, n := range retentions {
 			days = append(days, strconv.Itoa(n))
 		}
 		r.refuse(ContextLogDays, strconv.Itoa(s.LogDays), "one of "+strings.Join(days, ", "))

@@ -67,8 +67,8 @@ type deployed struct {
 
 // newFunctions makes the functions, each with its rights.
 func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, dead *DeadLetters) deployed {
-	things, exceptions := s.rights(stack, func(row providerRow) rights { return row.things })
-	inventory, seen := s.rights(stack, func(row providerRow) rights { return row.inventory })
+	things := s.rights(stack, func(row providerRow) rights { return row.things })
+	inventory := s.rights(stack, func(row providerRow) rights { return row.inventory })
 	d := deployed{calls: NewCalls(stack, s)}
 	d.provisioner = NewFunction(stack, s, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
@@ -78,8 +78,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN,
 			app.EnvInVPC: d.calls.Providers,
 		}),
-		Grants:     slices.Concat(state.Records(), state.Lists(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
-		Exceptions: exceptions,
+		Grants: slices.Concat(state.Records(), state.Lists(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
 	})
 	d.workflow = NewWorkflow(stack, d.provisioner, s.Tracing)
 	d.api = NewFunction(stack, s, &FunctionProps{
@@ -104,7 +103,6 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 		}),
 		Grants: slices.Concat(state.Records(), state.Due(), state.Reapers(), state.Removal(), d.workflow.Starting(),
 			inventory, d.calls.Calling(), dead.Sending()),
-		Exceptions: seen,
 	})
 	return d
 }

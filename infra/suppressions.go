@@ -1,8 +1,6 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/constructs-go/constructs/v10"
 )
@@ -14,19 +12,6 @@ type exception struct {
 	reason string
 	// findings are the intended findings, for a rule that has several.
 	findings []string
-}
-
-// merged joins the exceptions to each rule: a resource names a rule once.
-func merged(exceptions []exception) (out []exception) {
-	for _, e := range exceptions {
-		if at := slices.IndexFunc(out, func(o exception) bool { return o.rule == e.rule }); at >= 0 {
-			out[at].reason += " " + e.reason
-			out[at].findings = slices.Concat(out[at].findings, e.findings)
-			continue
-		}
-		out = append(out, e)
-	}
-	return out
 }
 
 // except writes exceptions to the resource itself, where cdk-nag and readers of the template find

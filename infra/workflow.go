@@ -32,34 +32,29 @@ type Workflow struct {
 func NewWorkflow(scope constructs.Construct, provisioner awslambda.Function, tracing Tracing) *Workflow {
 	scope = subscope(scope, "Workflow")
 	w := &Workflow{provisioner: provisioner}
-	role := awsiam.NewRole(scope, new("Role"), &awsiam.RoleProps{
-		Description: new("Drives the broker's operations"),
-		AssumedBy: awsiam.NewServicePrincipal(new("states.amazonaws.com"), &awsiam.ServicePrincipalOpts{
-			// No other account's state machine may take this role.
-			Conditions: &map[string]any{
-				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()},
-			},
-		}),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(w.Finishing(),
-			tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets"))},
+	states := awsiam.NewServicePrincipal(new("states.amazonaws.com"), &awsiam.ServicePrincipalOpts{
+		// No other account's state machine may take this role.
+		Conditions: &map[string]any{
+			"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()},
+		},
 	})
+	role := NewRole(scope, "Drives the broker's operations", states, "Steps", w.Finishing(),
+		tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets"))
 	definition := stepfunctions.Definition(*provisioner.FunctionArn(), stepLimit, executionLimit)
 	w.StateMachine = awsstepfunctions.NewStateMachine(scope, new("StateMachine"), &awsstepfunctions.StateMachineProps{
 		StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
 		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(&definition),
 		Role:             role,
 	})
-	if exceptions := tracing.Exceptions(); exceptions != nil {
-		except(role, exceptions...)
-		w.StateMachine.Node().DefaultChild().(awsstepfunctions.CfnStateMachine).SetTracingConfiguration(
-			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: new(true)})
-	}
 	unlogged := []exception{
 		{rule: "AwsSolutions-SF1",
 			reason: "The provisioner logs each step, and Step Functions keeps the history of each execution for " +
 				"90 days: a log would say the same again, and cost for each poll."},
 	}
-	if !tracing {
+	if tracing {
+		w.StateMachine.Node().DefaultChild().(awsstepfunctions.CfnStateMachine).SetTracingConfiguration(
+			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: new(true)})
+	} else {
 		unlogged = append(unlogged,
 			exception{rule: "AwsSolutions-SF2",
 				reason: "Whoever deployed it chose to have nothing traced; the history of each execution is kept for 90 days."})
