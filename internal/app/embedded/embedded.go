@@ -54,7 +54,7 @@ type Broker struct {
 	quiet     quiet
 	folder    *folder.Folder
 	server    *backup.Server // the database server that runs in the folder; nil for none
-	getenv    func(string) string
+	programs  string         // the folder of that server's programs
 	providers map[string]wired.Provider
 	control   *socket.Server
 	engine    *inprocess.Engine
@@ -118,12 +118,13 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 func (b *Broker) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Flags, b.log)
 	providers, left, err := wiredIn(rows(), b.folder, embedding{
-		offered: offered, offerings: s.Offerings, getenv: s.Getenv, serves: func(s backup.Server) { b.server = &s }, log: b.log,
+		offered: offered, offerings: s.Offerings, getenv: s.Getenv, log: b.log,
+		serves: func(s backup.Server, programs string) { b.server, b.programs = &s, programs },
 	})
 	if err != nil {
 		return err
 	}
-	b.getenv, b.providers = s.Getenv, providers
+	b.providers = providers
 	b.offered = without(context.Background(), b.folder, providers, left, offered, b.log)
 	return nil
 }

@@ -23,7 +23,7 @@ func startPostgres(e embedding) (started, error) {
 	e.log.Info("PostgreSQL runs", "address", s.Access().Address(), "programs", s.Cluster().Bin)
 	c := s.Cluster()
 	e.serves(backup.Server{Connect: func(ctx context.Context) (*pgx.Conn, error) { return c.Connect(ctx, "") },
-		Data: filepath.Join(filepath.Base(e.dir), filepath.Base(c.Data))})
+		Data: filepath.Join(filepath.Base(e.dir), filepath.Base(c.Data))}, c.Bin)
 	return started{access: s.Access(), programs: c.Bin, stop: func() {
 		if err := s.Close(); err != nil {
 			e.log.Error("the PostgreSQL server cannot be stopped: the next start takes it over", "error", err)
@@ -68,14 +68,8 @@ func (b *Broker) Trial() Trial {
 // psql returns PostgreSQL's own client: the system's or, if there is none, the one beside the broker's own server.
 func (b *Broker) psql() string {
 	const name = "psql"
-	if _, err := exec.LookPath(name); err == nil {
-		return name
-	}
-	c, err := pgserver.Attach(context.Background(), pgserver.Options{
-		Dir: b.folder.Path(app.ProviderPostgres), Getenv: b.getenv, Log: b.log,
-	})
-	if err == nil {
-		if path, err := exec.LookPath(filepath.Join(c.Bin, name)); err == nil {
+	if _, err := exec.LookPath(name); err != nil && b.programs != "" {
+		if path, err := exec.LookPath(filepath.Join(b.programs, name)); err == nil {
 			return path
 		}
 	}

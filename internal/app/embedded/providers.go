@@ -39,8 +39,8 @@ type embedding struct {
 	getenv    func(string) string
 	now       func() time.Time
 	wait      func(context.Context, time.Duration) error // waiting.For
-	// serves is called with a server that is started in the data folder.
-	serves func(backup.Server)
+	// serves is called with a server that is started in the data folder, and the folder of its programs.
+	serves func(s backup.Server, programs string)
 }
 
 // rows returns all providers, by their names in offering files.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -43,7 +42,7 @@ func startOwn(t *testing.T, bin string) *own {
 	dir := expect.Get(os.MkdirTemp("", "longshore-e2e-data-"))(t)
 	o := &own{data: filepath.Join(dir, "data"), env: credentials(pgserver.EnvBin + "=" + bin)}
 	t.Cleanup(func() {
-		if pid := o.cluster(t).PID(); pid != 0 {
+		if pid := o.pid(); pid != 0 {
 			_ = pgserver.Stop(context.Background(), pid, time.Second)
 		}
 		_ = os.RemoveAll(dir)
@@ -67,18 +66,12 @@ func (o *own) interrupt(t *testing.T) {
 	<-o.ended
 	expect.Same(t, "the broker's exit status", 0, o.cmd.ProcessState.ExitCode())
 	expect.Never(t, "the log", o.log.String(), "level=ERROR")
-	expect.Same(t, "its server runs on, process", 0, o.cluster(t).PID())
+	expect.Same(t, "its server runs on, process", 0, o.pid())
 }
 
-// cluster is the server, as its superuser knows it.
-func (o *own) cluster(t *testing.T) pgserver.Cluster {
-	t.Helper()
-	c, err := pgserver.Attach(context.Background(), pgserver.Options{Dir: filepath.Join(o.data, "postgres"),
-		Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)})
-	if err != nil && c.Data == "" { // the programs may not be found: they are not needed
-		c.Data = filepath.Join(o.data, "postgres", "data")
-	}
-	return c
+// pid is the server's process; 0 if it does not run.
+func (o *own) pid() int {
+	return pgserver.Cluster{Data: filepath.Join(o.data, "postgres", "data")}.PID()
 }
 
 func (o *own) provision(t *testing.T, id, more string) {
@@ -171,12 +164,12 @@ func TestOwnPostgres(t *testing.T) {
 	o.again(t)
 	o.holds(t, uri)
 
-	server := o.cluster(t).PID()
+	server := o.pid()
 	o.kill()
 	o.holds(t, uri) // it lives on
 	o.again(t)
 	o.holds(t, o.bind(t, "first", "three"))
-	expect.Same(t, fmt.Sprintf("process %d was not taken over: there is", server), server, o.cluster(t).PID())
+	expect.Same(t, fmt.Sprintf("process %d was not taken over: there is", server), server, o.pid())
 	o.interrupt(t)
 
 	// Without PostgreSQL, whoever has instances still sees them, and what is asked of them waits.

@@ -1,7 +1,6 @@
 package pgserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,66 +80,54 @@ func open(ctx context.Context, o Options, wait time.Duration) (*Server, error) {
 	return s, nil
 }
 
-// look finds the record of a folder's server (zero if there is none) and the programs that run it. Fresh is
-// the version of the programs if the folder has no data yet, else 0.
-func (s *Server) look(ctx context.Context, o Options) (fresh int, err error) {
-	dir, err := filepath.Abs(o.Dir)
-	if err != nil {
-		return 0, err
-	}
-	if s.record, err = readRecord(dir); err != nil {
-		return 0, err
-	}
-	account, err := s.record.account(o.Getenv(EnvUser))
-	if err != nil {
-		return 0, err
-	}
-	data := filepath.Join(dir, dirData)
-	major, err := majorOf(data)
-	if err != nil {
-		return 0, err
-	}
-	programs, err := Find(ctx, major, o.Getenv(EnvBin), account)
-	if major == 0 {
-		fresh = programs.Major
-	}
-	s.cluster = Cluster{
-		Bin: programs.Dir, Data: data, Sockets: cmp.Or(s.record.Sockets, filepath.Join(dir, dirSockets)), Port: s.record.Port,
-		Account: account, Settings: ownSettings(filepath.Join(dir, dirLog)),
-	}
-	return fresh, err
-}
-
 // prepare finds everything that a start needs, and sets up what is missing.
 func (s *Server) prepare(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	fresh, err := s.look(ctx, o)
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return err
 	}
-	c, r := &s.cluster, &s.record
-	dir := filepath.Dir(c.Data)
-	if err := makeFolders(dir, c.Account); err != nil {
+	if s.record, err = readRecord(dir); err != nil {
 		return err
 	}
-	if r.Port == 0 {
-		if *r, err = newRecord(dir, c.Account); err != nil {
+	account, err := s.record.account(o.Getenv(EnvUser))
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(dir, dirData)
+	major, err := majorOf(data)
+	if err != nil {
+		return err
+	}
+	programs, err := Find(ctx, major, o.Getenv(EnvBin), account)
+	if err != nil {
+		return err
+	}
+	if err := makeFolders(dir, account); err != nil {
+		return err
+	}
+	if s.record.Port == 0 {
+		if s.record, err = newRecord(dir, account); err != nil {
 			return err
 		}
 	}
-	c.Port = r.Port
-	if c.Sockets, err = r.socketFolder(dir, c.Account); err != nil {
+	sockets, err := s.record.socketFolder(dir, account)
+	if err != nil {
 		return err
 	}
-	if err := r.write(dir); err != nil {
+	s.cluster = Cluster{
+		Bin: programs.Dir, Data: data, Sockets: sockets, Port: s.record.Port, Account: account,
+		Settings: ownSettings(filepath.Join(dir, dirLog)),
+	}
+	if err := s.record.write(dir); err != nil {
 		return err
 	}
-	if fresh > 0 {
-		o.Log.Info("setting up PostgreSQL", "version", fresh, "programs", c.Bin, "folder", dir)
-		return c.initWhole(ctx, fresh)
+	if major == 0 {
+		o.Log.Info("setting up PostgreSQL", "version", programs.Major, "programs", programs.Dir, "folder", dir)
+		return s.cluster.initWhole(ctx, programs.Major)
 	}
-	return c.checkOwner()
+	return s.cluster.checkOwner()
 }
 
 // account returns the account that the server runs as. Once chosen for a folder, it never changes.
@@ -351,15 +338,3 @@ func (s *Server) Access() hosted.Access {
 
 // Cluster returns the server as its superuser sees it, for backups.
 func (s *Server) Cluster() Cluster { return s.cluster }
-
-// Attach returns the server of a folder as its superuser sees it, for a process other than the broker. The
-// server need not run. Attach changes nothing.
-func Attach(ctx context.Context, o Options) (Cluster, error) {
-	var s Server
-	_, err := s.look(ctx, o)
-	if err == nil && s.record.Port == 0 {
-		err = advice.For(folderName(filepath.Dir(s.cluster.Data)), "has no server",
-			"start the broker once with a server of its own")
-	}
-	return s.cluster, err
-}

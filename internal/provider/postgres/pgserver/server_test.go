@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -143,7 +144,7 @@ func TestLife(t *testing.T) {
 		closed(t, again)
 	})
 	t.Run("Hangs", func(t *testing.T) { hangs(t, o) })
-	t.Run("Recovers", func(t *testing.T) { recovers(t, o) })
+	t.Run("Recovers", func(t *testing.T) { recovers(t, o, s.Cluster()) })
 }
 
 // hides makes sure that a password stands in no log and in no command line, and that who may read it is its owner alone.
@@ -283,7 +284,9 @@ func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	dir := dataFolder(t)
 	h := hold(t, dir, pgserver.Account{})
-	c := expect.Get(pgserver.Attach(t.Context(), options(t, dir)))(t)
+	var kept struct{ Port int }
+	expect.OK(t, json.Unmarshal(expect.Get(os.ReadFile(filepath.Join(dir, "server.json")))(t), &kept))
+	c := pgserver.Cluster{Sockets: filepath.Join(dir, "socket"), Port: kept.Port}
 	session := expect.Get(c.Connect(t.Context(), ""))(t)
 	defer func() { _ = session.Close(context.Background()) }()
 	h.kill()
@@ -315,8 +318,7 @@ func hangs(t *testing.T, o pgserver.Options) {
 
 // recovers has a server recover for as long as there is a file. It is not ended because that takes longer than a start may,
 // whoever has started it. One that ends meanwhile is started again at once.
-func recovers(t *testing.T, o pgserver.Options) {
-	c := expect.Get(pgserver.Attach(t.Context(), o))(t)
+func recovers(t *testing.T, o pgserver.Options, c pgserver.Cluster) {
 	for name, text := range map[string]string{
 		"recovering": "", "recovery.signal": "",
 		"postgresql.auto.conf": "hot_standby = off\nrestore_command = 'while [ -e recovering ]; do sleep 0.05; done; false'\n",
