@@ -29,15 +29,15 @@ exec 3<&-
 exec "$@"`
 
 // launch starts a program under a guard. The channel is closed when it has ended.
-func launch(program *exec.Cmd, dir, logPath string) (exited <-chan struct{}, err error) {
+func launch(program *exec.Cmd, dir, logPath string) (pid int, exited <-chan struct{}, err error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer func() { _ = log.Close() }()
 	held, kept, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	c := exec.Command("/bin/sh", append([]string{"-c", guarded, dir}, program.Args...)...)
 	c.Dir, c.Env, c.SysProcAttr, c.Stdout, c.Stderr = program.Dir, program.Env, program.SysProcAttr, log, log
@@ -46,7 +46,7 @@ func launch(program *exec.Cmd, dir, logPath string) (exited <-chan struct{}, err
 	_ = held.Close()
 	if err != nil {
 		_ = kept.Close()
-		return nil, err
+		return 0, nil, err
 	}
 	done := make(chan struct{})
 	go func() {
@@ -55,7 +55,7 @@ func launch(program *exec.Cmd, dir, logPath string) (exited <-chan struct{}, err
 		_ = kept.Close()
 		close(done)
 	}()
-	return done, nil
+	return c.Process.Pid, done, nil
 }
 
 // Stop ends the server as an operator would, and waits until it is gone. Stopping

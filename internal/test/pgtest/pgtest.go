@@ -6,6 +6,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -152,7 +153,7 @@ func start(version string, o options) (*server, error) {
 		return nil, err
 	}
 	s := &server{Version: version, dir: dir, cluster: pgserver.Cluster{
-		Bin: bin, Data: filepath.Join(dir, "data"), Sockets: dir, Account: account, TLS: o.tls,
+		Bin: bin, Data: filepath.Join(dir, "data"), Sockets: dir, Account: account,
 		Settings: append(quick[:len(quick):len(quick)], o.settings...),
 	}}
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
@@ -208,7 +209,14 @@ func (s *server) setUp(ctx context.Context, o options) error {
 	if !o.tls {
 		return nil
 	}
-	var err error
+	path := filepath.Join(s.dir, "hba.conf")
+	rules, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, bytes.ReplaceAll(rules, []byte("host    all all"), []byte("hostssl all all")), 0o640)
+	}
+	if err != nil {
+		return err
+	}
 	s.ca, err = s.certify()
 	return err
 }
@@ -245,12 +253,12 @@ func freePort() (int, error) {
 func (s *server) run(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	exited, err := launch(s.cluster.Serve(), s.dir, s.logPath())
+	pid, exited, err := launch(s.cluster.Serve(), s.dir, s.logPath())
 	if err != nil {
 		return err
 	}
 	s.exited = exited
-	if err := s.cluster.Ready(ctx, exited); err != nil {
+	if err := s.cluster.Ready(ctx, pid); err != nil {
 		return fmt.Errorf("the server does not answer: %w: %s", err, testserver.Tail(s.logPath()))
 	}
 	return nil

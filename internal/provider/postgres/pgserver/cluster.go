@@ -47,8 +47,6 @@ type Cluster struct {
 	Sockets string // the folder of the superuser's socket
 	Port    int
 	Account Account
-	// TLS makes the server refuse connections over the network without TLS.
-	TLS bool
 	// Settings are additional settings of the server, as name=value.
 	Settings []string
 }
@@ -66,26 +64,23 @@ func (c Cluster) Init(ctx context.Context, flags ...string) error {
 	return nil
 }
 
-// WriteAccess writes the files that say who may connect, beside the data folder: the superuser through the
-// socket, as the server's account or root; everybody else over the network, with a password.
+// access says who may connect: the superuser through the socket, as the server's account or root; everybody
+// else over the network, with a password.
+const access = `local   all ` + Superuser + `       peer map=longshore
+local   all all            reject
+host    all ` + Superuser + ` all   reject
+host    all all 127.0.0.1/32 scram-sha-256
+host    all all ::1/128 scram-sha-256
+`
+
+// WriteAccess writes the files that say who may connect, beside the data folder.
 func (c Cluster) WriteAccess() error {
-	host := "host   "
-	if c.TLS {
-		host = "hostssl"
-	}
-	rules := fmt.Sprintf("local   all %s       peer map=longshore\nlocal   all all            reject\n", Superuser)
-	for _, address := range []string{"127.0.0.1/32", "::1/128"} {
-		rules += fmt.Sprintf("host    all %s all   reject\n%s all all %s scram-sha-256\n", Superuser, host, address)
-	}
 	owner, err := c.Account.name()
 	if err != nil {
 		return err
 	}
-	users := fmt.Sprintf("longshore %q %s\n", owner, Superuser)
-	if owner != "root" {
-		users += fmt.Sprintf("longshore root %s\n", Superuser)
-	}
-	return errors.Join(c.write(fileAccess, rules), c.write(fileUsers, users))
+	users := fmt.Sprintf("longshore %q %[2]s\nlongshore root %[2]s\n", owner, Superuser)
+	return errors.Join(c.write(fileAccess, access), c.write(fileUsers, users))
 }
 
 // write replaces a file beside the data folder atomically, and lets the account read it. It writes nothing
@@ -147,9 +142,9 @@ func (c Cluster) Connect(ctx context.Context, database string) (*pgx.Conn, error
 	return pgx.ConnectConfig(ctx, cfg.ConnConfig)
 }
 
-// Ready waits until the server lets its superuser in, or until ended is closed. If the context ends before, the error
-// is what a server that recovers said last, even if a later attempt got no answer in time.
-func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
+// Ready waits until the server lets its superuser in, or until its process has ended. If the context ends before, the
+// error is what a server that recovers said last, even if a later attempt got no answer in time.
+func (c Cluster) Ready(ctx context.Context, pid int) error {
 	for said := error(nil); ; {
 		conn, err := c.Connect(ctx, "")
 		if err == nil {
@@ -158,17 +153,14 @@ func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
 		if _, answered := errors.AsType[*pgconn.PgError](err); answered || !recovers(said) {
 			said = err
 		}
-		select {
-		case <-ended:
-			return errEnded
-		case <-ctx.Done():
+		if !alive(pid) {
+			return errors.New("it has ended")
+		}
+		if waiting.For(ctx, lookEvery) != nil {
 			return said
-		case <-time.After(lookEvery):
 		}
 	}
 }
-
-var errEnded = errors.New("it has ended")
 
 // recovers reports whether a server has said that it starts, which after a crash takes as long as there are changes to
 // make again. A server that is ended meanwhile begins its recovery anew. A server that is shutting down gives the same

@@ -209,7 +209,9 @@ func (s *Server) adopt(ctx context.Context) (bool, error) {
 		s.log.Info("the PostgreSQL server was killed, or the machine went down: it recovers now", "pid", pid)
 		return false, os.Remove(filepath.Join(c.Data, filePID))
 	}
-	err := c.answers(ctx, pid)
+	answer, cancel := context.WithTimeout(ctx, adoptWait)
+	defer cancel()
+	err := c.Ready(answer, pid)
 	s.recovering = recovers(err)
 	switch {
 	case err == nil:
@@ -223,19 +225,6 @@ func (s *Server) adopt(ctx context.Context) (bool, error) {
 	s.pid.Store(int64(pid))
 	s.log.Info("the PostgreSQL server of this folder was still running, and the broker takes it over", "pid", pid, "port", c.Port)
 	return true, nil
-}
-
-// answers waits until a running server answers.
-func (c Cluster) answers(ctx context.Context, pid int) error {
-	ctx, cancel := context.WithTimeout(ctx, adoptWait)
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		if Gone(ctx, pid) == nil {
-			close(ended)
-		}
-	}()
-	return c.Ready(ctx, ended)
 }
 
 // admit makes the broker's login, once the server answers. It does nothing if that was done.
@@ -301,12 +290,8 @@ func (s *Server) launch(ctx context.Context) error {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
 	s.pid.Store(int64(cmd.Process.Pid))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait() // its log says how it ended
-	}()
-	err = s.cluster.Ready(ctx, ended)
+	go func() { _ = cmd.Wait() }() // its log says how it ended
+	err = s.cluster.Ready(ctx, cmd.Process.Pid)
 	s.recovering = recovers(err)
 	if err != nil && !s.recovering {
 		said, _ := os.ReadFile(path)
