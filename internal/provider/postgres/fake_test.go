@@ -355,7 +355,7 @@ func (f *Fake) dropDatabase(name string) error {
 func (f *Fake) offers(ctx context.Context, name string, extensions []string) (has offer, err error) {
 	err = f.call(ctx, "offers", func() {
 		if name == "C" {
-			has.locale = &locale{provider: "c", collate: "C", ctype: "C"}
+			has.locale = "LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C'"
 		}
 		if slices.Contains(extensions, "pgcrypto") {
 			has.extensions = []string{"pgcrypto"}

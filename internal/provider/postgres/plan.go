@@ -104,7 +104,7 @@ type wantedInstance struct {
 	settings settings
 	details  details
 	asked    asked
-	locale   *locale
+	locale   string
 }
 
 // wanted reads an instance's parameters and its plan, and asks the server whether it offers what they ask
@@ -134,7 +134,7 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 	switch {
 	case err != nil:
 		return w, s.Explain(err)
-	case w.asked.Locale != "" && has.locale == nil:
+	case w.asked.Locale != "" && has.locale == "":
 		return w, provider.Failf("The database server has no such locale. Ask for another one, such as C or en-US-x-icu, or " +
 			"for none.")
 	}

@@ -126,7 +126,7 @@ const halfDropped = -2
 
 // An offer is which of a user's choices the server has.
 type offer struct {
-	locale     *locale  // nil if the server has no locale of that name
+	locale     string   // what CREATE DATABASE says for it; empty if the server has no locale of that name
 	extensions []string // the extensions that the server has and that need no superuser
 }
 
@@ -135,9 +135,6 @@ type usage struct {
 	version        string
 	size, sessions int64 // size in bytes; sessions of bindings
 }
-
-// A locale is a locale of the server, in the server's own terms.
-type locale struct{ provider, collate, ctype, icu string }
 
 // An act is one change. The comment of each type says what the act does, and what it needs.
 type act interface{ do(w work) error }
@@ -148,7 +145,7 @@ type createOwner struct{ label string }
 
 // createDatabase makes the database without a label, and closed to everybody.
 type createDatabase struct {
-	locale *locale // nil for the server's own
+	locale string // of an offer; empty for the server's own
 	limit  int
 }
 

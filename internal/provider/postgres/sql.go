@@ -203,24 +203,24 @@ func (s *sqlServer) Do(ctx context.Context, t provider.Tags, was seen, a any) er
 	})
 }
 
+// offering finds the locale $1, as CREATE DATABASE names it, and those of the extensions $2. The function to_jsonb
+// reads the column of ICU's locales, whose name differs between versions.
+const offering = `
+SELECT coalesce((SELECT CASE collprovider
+    WHEN 'i' THEN format('LOCALE_PROVIDER icu ICU_LOCALE %L LOCALE ''C''', icu)
+    WHEN 'b' THEN format('LOCALE_PROVIDER builtin BUILTIN_LOCALE %L LOCALE ''C''', icu)
+    ELSE format('LOCALE_PROVIDER libc LC_COLLATE %L LC_CTYPE %L', collcollate, collctype) END
+  FROM pg_collation c, LATERAL (SELECT coalesce(to_jsonb(c)->>'colllocale', to_jsonb(c)->>'colliculocale')) l (icu)
+  WHERE collname = $1 AND collnamespace = 'pg_catalog'::regnamespace
+    AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
+    AND collprovider IN ('c', 'i', 'b') ORDER BY collencoding LIMIT 1), ''),
+  ARRAY(SELECT a.name::text FROM pg_available_extensions a
+    JOIN pg_available_extension_versions v ON v.name = a.name AND v.version = a.default_version
+    WHERE v.trusted AND a.name = ANY($2) ORDER BY 1)`
+
 func (s *sqlServer) offers(ctx context.Context, name string, extensions []string) (has offer, err error) {
 	err = s.with(ctx, func(c sqlSession) error {
-		var l locale
-		// to_jsonb reads the column of ICU's locales, whose name differs between versions.
-		err := c.row(`SELECT collprovider::text, coalesce(collcollate, ''), coalesce(collctype, ''),
-  coalesce(to_jsonb(c)->>'colllocale', to_jsonb(c)->>'colliculocale', '')
-FROM pg_collation c WHERE collname = $1 AND collnamespace = 'pg_catalog'::regnamespace
-  AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
-  AND collprovider IN ('c', 'i', 'b') ORDER BY collencoding LIMIT 1`, name).Scan(&l.provider, &l.collate, &l.ctype, &l.icu)
-		switch {
-		case err == nil:
-			has.locale = &l
-		case !errors.Is(err, pgx.ErrNoRows):
-			return err
-		}
-		return c.row(`SELECT ARRAY(SELECT a.name::text FROM pg_available_extensions a
-JOIN pg_available_extension_versions v ON v.name = a.name AND v.version = a.default_version
-WHERE v.trusted AND a.name = ANY($1) ORDER BY 1)`, extensions).Scan(&has.extensions)
+		return c.row(offering, name, extensions).Scan(&has.locale, &has.extensions)
 	})
 	return has, err
 }
@@ -262,13 +262,8 @@ func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (
 func (s *sqlServer) usage(ctx context.Context, name string) (u usage, err error) {
 	err = s.with(ctx, func(c sqlSession) error {
 		u.version, _, _ = strings.Cut(c.c.PgConn().ParameterStatus("server_version"), " ")
-		err := c.row(`SELECT pg_database_size(d.oid),
-  (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid AND a.usename ~ '^lsb')
-FROM pg_database d WHERE d.datname = $1`, name).Scan(&u.size, &u.sessions)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		return err
+		return c.row(`SELECT coalesce((SELECT pg_database_size(d.oid) FROM pg_database d WHERE d.datname = $1), 0),
+  (SELECT count(*) FROM pg_stat_activity a WHERE a.datname = $1 AND a.usename ~ '^lsb')`, name).Scan(&u.size, &u.sessions)
 	})
 	return u, err
 }

@@ -83,19 +83,8 @@ func (a createOwner) do(w work) error {
 }
 
 func (a createDatabase) do(w work) error {
-	text, args := "", []string{w.database, strconv.Itoa(a.limit)}
-	if l := a.locale; l != nil {
-		switch l.provider {
-		case "i":
-			text, args = " LOCALE_PROVIDER icu ICU_LOCALE %3$L LOCALE 'C'", append(args, l.icu)
-		case "b":
-			text, args = " LOCALE_PROVIDER builtin BUILTIN_LOCALE %3$L LOCALE 'C'", append(args, l.icu)
-		default:
-			text, args = " LOCALE_PROVIDER libc LC_COLLATE %3$L LC_CTYPE %4$L", append(args, l.collate, l.ctype)
-		}
-	}
-	return w.script("CREATE DATABASE %1$I TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false CONNECTION LIMIT %2$s"+
-		text, args...)
+	return w.script("CREATE DATABASE %1$I TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false CONNECTION LIMIT %2$s %3$s",
+		w.database, strconv.Itoa(a.limit), a.locale)
 }
 
 func (a openDatabase) do(w work) error {
