@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -25,52 +24,45 @@ type work struct {
 // enter lends do a session in another database.
 //
 // Hazard: once a database is at its limit, only superusers get in, so a tenant could block its own unbind;
-// and nobody gets into a retained database. So enter lifts the limit, or opens the database, until its
+// and nobody gets into a retained database. So enter lifts the limit, and opens the database, until its
 // session is connected. If the step dies in between, the next step sets the limit again (seen.bounded), and a
 // retained database stays safe because nobody has the right to connect to it.
 func (w work) enter(database string, do func(sqlSession) error) error {
-	alter := func(all ...string) (err error) {
-		for _, how := range all {
-			err = errors.Join(err, w.script("ALTER DATABASE %1$I "+how, database))
-		}
-		return err
-	}
-	var lifted []hosted.Class
-	var back []string // undoes what was lifted
-	for {
-		entered := false
-		err := w.inside(w.ctx, database, func(c sqlSession) error {
+	back, entered := "", false
+	alter := func(how string) error { return w.script("ALTER DATABASE %1$I "+how, database) }
+	visit := func() error {
+		return w.inside(w.ctx, database, func(c sqlSession) error {
 			entered = true
-			if err := alter(back...); err != nil {
-				return err
+			if back != "" {
+				if err := alter(back); err != nil {
+					return err
+				}
 			}
 			return do(c)
 		})
-		if entered {
-			return err
-		}
-		why, lift := classOf(err), ""
-		switch {
-		case slices.Contains(lifted, why):
-		case why == shut:
-			lift, back = "ALLOW_CONNECTIONS true", append(back, "ALLOW_CONNECTIONS false")
-		case why == crowded:
-			limit := w.seen.owner.details().connections()
-			if database != w.database { // the database of another tenant, which has granted something
-				failed := w.row(`SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit)
-				if failed != nil {
-					return errors.Join(failed, alter(back...))
-				}
-			}
-			lift, back = "CONNECTION LIMIT -1", append(back, "CONNECTION LIMIT "+strconv.Itoa(limit))
-		}
-		if lift != "" {
-			lifted, err = append(lifted, why), alter(lift)
-		}
-		if err != nil {
-			return errors.Join(err, alter(back...))
-		}
 	}
+	err := visit()
+	why := classOf(err)
+	if entered || why != shut && why != crowded {
+		return err
+	}
+	// The label that has the limit is known here of the instance's own database alone: others have granted something.
+	lift := "CONNECTION LIMIT -1"
+	err = w.row(`SELECT 'CONNECTION LIMIT ' || CASE WHEN datname = $2 THEN $3::int ELSE datconnlimit END
+FROM pg_database WHERE datname = $1`, database, w.database, w.seen.owner.details().connections()).Scan(&back)
+	if err != nil {
+		return err
+	}
+	if why == shut {
+		back, lift = back+" ALLOW_CONNECTIONS false", lift+" ALLOW_CONNECTIONS true"
+	}
+	if err = alter(lift); err == nil {
+		err = visit()
+	}
+	if !entered {
+		err = errors.Join(err, alter(back))
+	}
+	return err
 }
 
 func (a setLimit) do(w work) error {
