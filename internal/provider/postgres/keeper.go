@@ -95,14 +95,14 @@ func (w work) keep(role, text string, args ...string) error {
 	return w.asks([]line{{role, text}}, args...)
 }
 
-// hire makes a keeper, and the function that runs statements as the keeper, in one transaction. The login
+// hire makes a keeper if there is none, and the function that runs statements as the keeper, in one transaction. The login
 // becomes the keeper once, to make that function: the function's maker owns it.
 func (w work) hire(keeper string) error {
-	there := false
-	if err := w.row(`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, keeper).Scan(&there); err != nil {
-		return err
-	}
-	text := `GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE;
+	return w.script(`
+DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %1$L) THEN
+  CREATE ROLE %1$I NOLOGIN CREATEROLE; COMMENT ON ROLE %1$I IS 'it makes roles for Longshore';
+END IF; END $$;
+GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE;
 GRANT USAGE, CREATE ON SCHEMA %2$I TO %1$I;
 SET LOCAL ROLE %1$I;
 CREATE OR REPLACE FUNCTION %2$I.%1$I(text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
@@ -111,12 +111,7 @@ REVOKE ALL ON FUNCTION %2$I.%1$I(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION %2$I.%1$I(text) TO SESSION_USER;
 RESET ROLE;
 REVOKE ALL ON SCHEMA %2$I FROM %1$I;
-REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`
-	if !there {
-		text = `CREATE ROLE %1$I NOLOGIN CREATEROLE; COMMENT ON ROLE %1$I IS 'it makes roles for Longshore';
-` + text
-	}
-	return w.script(text, keeper, identitySchema(w.broker))
+REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, keeper, identitySchema(w.broker))
 }
 
 // lent grants the broker's login the privileges of roles, and the right to become them, for the duration of

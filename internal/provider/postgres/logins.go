@@ -71,7 +71,7 @@ func (w work) readable() error {
 			}
 			before = text
 			if err := w.lentIn(c, []string{w.owner}, func() error {
-				return c.script(`SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.owner)
+				return c.run(text)
 			}); err != nil {
 				return err
 			}
@@ -80,9 +80,10 @@ func (w work) readable() error {
 }
 
 // lacking returns statements, at most $3 of them, that let the readers' role $2 read what the owner role $1 has,
-// and will have; an empty text if nothing is missing. The server itself quotes the names in them.
+// and will have; an empty text if nothing is missing. They run as the owner role. The server itself quotes the names
+// in them.
 const lacking = `
-SELECT coalesce(string_agg(format('%s TO %I', line, $2::name), '; '), '') FROM (
+SELECT coalesce(format('SET LOCAL ROLE %I; ', $1::name) || string_agg(format('%s TO %I', line, $2::name), '; '), '') FROM (
   SELECT format('GRANT USAGE ON SCHEMA %I', nspname) FROM pg_namespace
   WHERE pg_get_userbyid(nspowner) = $1::name AND NOT has_schema_privilege($2::name, oid, 'USAGE')
 UNION ALL
@@ -165,10 +166,8 @@ func (a unlockLogin) do(w work) error {
 }
 
 func (emptyLogin) do(w work) error {
-	if w.seen.login.prepared > 0 {
-		if err := w.rollBack(preparedOf, w.owner, w.database, w.login); err != nil {
-			return err
-		}
+	if err := w.rollBack(preparedOf, w.owner, w.database, w.login); err != nil {
+		return err
 	}
 	heir := ""
 	if w.seen.owner.exists() {

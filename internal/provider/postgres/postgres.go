@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 )
@@ -100,7 +101,7 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 // database would take long, or wait for locks.
 func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (decide, error) {
 	of := provider.TagsOf(b.Instance)
-	goes, err := dropped(b.Instance)
+	goes := b.Instance.Operation.Kind == operation.Deprovision && check.RetentionOf(b.Instance.Snapshot) == 0 && !hosted.Undeleted(of)
 	removing := p.removing(ctx, at, of)
 	return func(now seen) (any, error) {
 		act, err := unbind(of, now)
@@ -108,7 +109,7 @@ func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (de
 			return removing(now)
 		}
 		return act, err
-	}, err
+	}, nil
 }
 
 // facts returns the facts about a database. Its plan may state the size that it is meant for, which the
@@ -119,10 +120,4 @@ func facts(ctx context.Context, s server, t provider.Tags, now seen) (provider.F
 		Engine: "PostgreSQL " + u.version, Size: &u.size, SizeLimit: now.owner.details().Warn,
 		Connections: &u.sessions, ConnectionLimit: int64(max(now.database.limit, 0)),
 	}, err
-}
-
-// dropped reports whether the binding's instance is being deleted and its database is not to be retained.
-func dropped(in provider.Instance) (bool, error) {
-	m, err := settingsOf(in.Snapshot)
-	return in.Operation.Kind == operation.Deprovision && m.RetainDays == 0 && in.Origin == provider.Origin{}, err
 }

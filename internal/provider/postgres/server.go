@@ -115,8 +115,6 @@ type database struct {
 	ours  bool
 	open  bool // it takes connections
 	limit int  // of connections; -1 for none, halfDropped for one that can only be dropped
-	// prepared counts the transactions in the database that wait for their second phase.
-	prepared int
 	// sessions counts the sessions of bindings, if the instance is in quarantine.
 	sessions int
 }

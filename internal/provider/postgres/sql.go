@@ -31,42 +31,38 @@ func identityTable(broker string) string {
 
 // Identify implements hosted.Server.
 func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
-	read := func(c sqlSession) error {
-		if now = (hosted.Said{}); major(c) < oldest {
+	err = s.with(ctx, func(c sqlSession) error {
+		if major(c) < oldest {
 			return errOld
 		}
-		err := c.row("SELECT identity, epoch, mark FROM "+identityTable(broker)+" WHERE broker = $1", broker).
-			Scan(&now.Identity, &now.Epoch.Count, &now.Epoch.Mark)
-		if errors.Is(err, pgx.ErrNoRows) || coded(err, "42P01", "3F000") {
-			return nil
-		}
-		return err
-	}
-	err = s.with(ctx, func(c sqlSession) error {
-		if err := read(c); err != nil {
-			return err
-		}
 		line, err := timeline(c)
-		if err != nil {
-			return err
+		if err == nil {
+			now, err = said(c, broker)
 		}
-		if now.Identity == "" && write {
-			if err := c.script(`CREATE SCHEMA IF NOT EXISTS %1$I;
+		if err == nil && now.Identity == "" && write {
+			if err = c.script(`CREATE SCHEMA IF NOT EXISTS %1$I;
 CREATE TABLE IF NOT EXISTS %1$I.identity
   (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint NOT NULL, mark text NOT NULL);
 INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, '') ON CONFLICT DO NOTHING`,
-				identitySchema(broker), broker, rand.Text()); err != nil {
-				return err
-			}
-			if err := read(c); err != nil {
-				return err
+				identitySchema(broker), broker, rand.Text()); err == nil {
+				now, err = said(c, broker)
 			}
 		}
 		now.Epoch.Line = line
-		return nil
+		return err
 	})
 	if err == nil && now.Identity != "" {
 		s.keepWarm(ctx, now.Identity)
+	}
+	return now, err
+}
+
+// said reads the identity and the epoch; both are zero before the first Identify that writes.
+func said(c sqlSession, broker string) (now hosted.Said, err error) {
+	err = c.row("SELECT identity, epoch, mark FROM "+identityTable(broker)+" WHERE broker = $1", broker).
+		Scan(&now.Identity, &now.Epoch.Count, &now.Epoch.Mark)
+	if errors.Is(err, pgx.ErrNoRows) || coded(err, "42P01", "3F000") {
+		return now, nil
 	}
 	return now, err
 }
@@ -114,7 +110,6 @@ const looking = `
 SELECT coalesce(o.oid, 0), coalesce(shobj_description(o.oid, 'pg_authid'), ''),
   coalesce(d.oid, 0), coalesce(shobj_description(d.oid, 'pg_database'), ''),
   coalesce(pg_get_userbyid(d.datdba) = current_user, false), coalesce(d.datallowconn, false), coalesce(d.datconnlimit, -1),
-  (SELECT count(*) FROM pg_prepared_xacts x WHERE x.database = d.datname),
   CASE WHEN shobj_description(o.oid, 'pg_authid') LIKE '%"locked":"quarantine"%'
     THEN (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid AND a.usename ~ '^lsb') ELSE 0 END,
   coalesce(l.oid, 0), coalesce(shobj_description(l.oid, 'pg_authid'), ''), coalesce(l.rolcanlogin, false),
@@ -166,7 +161,7 @@ func (s *sqlServer) Look(ctx context.Context, t provider.Tags) (now seen, err er
 func lookOn(c sqlSession, n names) (now seen, err error) {
 	o, d, l := &now.owner, &now.database, &now.login
 	err = c.row(looking, n.owner, n.database, n.login, n.reader).Scan(&o.id, &o.comment,
-		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.prepared, &d.sessions,
+		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.sessions,
 		&l.id, &l.comment, &l.canLogin, &l.sessions, &l.prepared, &l.holds, &o.holds)
 	return now, err
 }

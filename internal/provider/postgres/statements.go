@@ -149,11 +149,10 @@ func (w work) rollBack(which string, args ...any) error {
 // The keeper of a binding's role ends the sessions that the binding has left: DROP DATABASE ends only the
 // sessions of roles whose privileges its caller has, and the broker's login has no such privileges.
 func (dropDatabase) do(w work) error {
-	if w.seen.database.prepared > 0 { // these transactions would block the drop
-		if err := w.rollBack(`SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
+	// Prepared transactions would block the drop.
+	if err := w.rollBack(`SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
 WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`, w.database); err != nil {
-			return err
-		}
+		return err
 	}
 	if err := (endInstance{}).do(w); err != nil {
 		return err
