@@ -51,9 +51,23 @@ func Wait(why string, after time.Duration) *Later {
 	return &Later{provider.Status{Percent: 50, Description: why, After: after}}
 }
 
+// A Seen is what an engine has seen of an instance and a binding. The tags say which of the two a
+// method is about.
+type Seen interface {
+	// Label returns the label of the thing, and reports whether anything stands at the thing's
+	// names: what stands there without a label is somebody else's.
+	Label(t provider.Tags) (l Label, stands bool)
+	// Relabel returns the act that gives the thing another label, and that shuts or opens it if one
+	// change has to do both; nil for a thing that is being removed.
+	Relabel(t provider.Tags, to Label) any
+	// Enforce returns the next act until the server admits exactly the users that the label admits;
+	// nil once it does.
+	Enforce(t provider.Tags, is Label) any
+}
+
 // An Engine is one kind of server: everything in which PostgreSQL, MariaDB and Valkey differ. C is
 // the connection to one server.
-type Engine[C Host[V], V any] struct {
+type Engine[C Host[V], V Seen] struct {
 	// Open prepares a connection; it reaches no server yet.
 	Open func(access Access, pool int) (C, error)
 	// Close closes the connections.
@@ -80,16 +94,6 @@ type Engine[C Host[V], V any] struct {
 	// address is known already.
 	Facts func(ctx context.Context, c C, t provider.Tags, seen V) (provider.Facts, error)
 
-	// Label returns the label of the thing with the tags. Stands reports whether anything exists
-	// under the thing's names: a thing without a label is somebody else's.
-	Label  func(seen V, t provider.Tags) (Label, bool)
-	Stands func(seen V, t provider.Tags) bool
-	// Relabel returns the act that gives the thing another label, and that shuts or opens it if one
-	// change has to do both; nil for a thing that is being removed.
-	Relabel func(seen V, t provider.Tags, to Label) any
-	// Enforce returns the next act until the server admits exactly the users that the label admits;
-	// nil once it does.
-	Enforce func(seen V, t provider.Tags, is Label) any
 	// Adopt returns the next act until the owner has the instance's thing; nil where Relabel does
 	// all of it.
 	Adopt func(seen V, owner, former provider.Tags) (act any, err error)
@@ -115,7 +119,7 @@ var (
 )
 
 // A Site is the server that a step works on. At proves its identity and epoch.
-type Site[C Host[V], V any] struct {
+type Site[C Host[V], V Seen] struct {
 	Server C
 	Name   string // of the target
 	Access Access
@@ -148,7 +152,7 @@ func (s *Site[C, V]) Run(ctx context.Context, t provider.Tags, next Decide[V]) (
 			return seen, s.Explain(err)
 		}
 		// The tags of a listed binding lack the origin of its instance. The label has it.
-		if l, ok := s.provider.Label(seen, t); ok && t.Binding != "" && l.Origin != t.Origin {
+		if l, _ := seen.Label(t); t.Binding != "" && l.Instance != "" && l.Origin != t.Origin {
 			t.Origin = l.Origin
 			continue
 		}

@@ -182,10 +182,10 @@ func asciiJSON(raw []byte) string {
 // ParseLabel parses a comment; ok is false for a comment that is no label.
 func ParseLabel(text string) (l Label, ok bool) {
 	raw, ok := strings.CutPrefix(text, labelMark)
-	if !ok || json.Unmarshal([]byte(raw), &l) != nil {
+	if !ok || json.Unmarshal([]byte(raw), &l) != nil || l.Platform == "" || l.Instance == "" || l.Incarnation == "" {
 		return Label{}, false
 	}
-	return l, l.Platform != "" && l.Instance != "" && l.Incarnation != ""
+	return l, true
 }
 
 // nameDigits is how many digits of a hash a name has: 128 bits in base32.

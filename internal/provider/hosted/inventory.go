@@ -93,14 +93,14 @@ func (p *Provider[C, V]) Release(ctx context.Context, h provider.Holding) error 
 // belongs to another owner.
 func (p *Provider[C, V]) relock(ctx context.Context, h provider.Holding, change func(Label) Label) error {
 	return p.put(ctx, h, func(seen V) (any, error) {
-		l, ok := p.Label(seen, h.Tags)
-		if !ok || l.Owner() != h.Tags.Owner() {
+		l, _ := seen.Label(h.Tags)
+		if l.Owner() != h.Tags.Owner() {
 			return nil, nil
 		}
 		if to := change(l); to.Text() != l.Text() {
-			return p.Relabel(seen, h.Tags, to), nil
+			return seen.Relabel(h.Tags, to), nil
 		}
-		return p.Enforce(seen, h.Tags, l), nil
+		return seen.Enforce(h.Tags, l), nil
 	})
 }
 
@@ -113,9 +113,9 @@ func (p *Provider[C, V]) Adopt(ctx context.Context, h provider.Holding, former p
 		if p.Engine.Adopt != nil {
 			return p.Engine.Adopt(seen, h.Tags, former)
 		}
-		l, ok := p.Label(seen, h.Tags)
+		l, _ := seen.Label(h.Tags)
 		switch {
-		case !ok:
+		case l.Instance == "":
 			return nil, Gone()
 		case l.Owner() == h.Tags.Owner():
 			return nil, nil
@@ -123,7 +123,7 @@ func (p *Provider[C, V]) Adopt(ctx context.Context, h provider.Holding, former p
 			return nil, NotOurs()
 		}
 		l.Tags = h.Tags
-		return p.Relabel(seen, h.Tags, l), nil
+		return seen.Relabel(h.Tags, l), nil
 	})
 }
 

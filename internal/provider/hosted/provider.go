@@ -32,7 +32,7 @@ type Options struct {
 const usualPage = 200
 
 // A Provider makes instances and bindings on shared servers of one engine.
-type Provider[C Host[V], V any] struct {
+type Provider[C Host[V], V Seen] struct {
 	Options
 	Engine[C, V]
 
@@ -46,10 +46,10 @@ var _ interface {
 	provider.Adopter
 	provider.Describer
 	wired.Reconciler
-} = (*Provider[Host[any], any])(nil)
+} = (*Provider[Host[Seen], Seen])(nil)
 
 // New makes a provider. It reaches no server yet. Close closes its connections.
-func New[C Host[V], V any](o Options, e Engine[C, V]) *Provider[C, V] {
+func New[C Host[V], V Seen](o Options, e Engine[C, V]) *Provider[C, V] {
 	o.Log, o.Page = cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Page, usualPage)
 	return &Provider[C, V]{Options: o, Engine: e, kept: map[string]C{}}
 }
@@ -75,8 +75,8 @@ func NotOurs() error {
 // does not pass the check; the label is the zero one if nothing exists. Otherwise it asks next.
 func (p *Provider[C, V]) owned(owner provider.Tags, check func(Label) error, next Decide[V]) Decide[V] {
 	return func(seen V) (any, error) {
-		l, ok := p.Label(seen, owner)
-		if ok && l.Owner() != owner.Owner() || !ok && p.Stands(seen, owner) {
+		l, stands := seen.Label(owner)
+		if stands && l.Owner() != owner.Owner() {
 			return nil, NotOurs()
 		}
 		if err := check(l); err != nil {

@@ -28,9 +28,9 @@ type counted struct {
 
 func (c *counted) Identify(context.Context, string, bool) (hosted.Said, error) { return c.said, c.away }
 
-func (c *counted) Look(context.Context, provider.Tags) (int, error) { return len(c.acts), nil }
+func (c *counted) Look(context.Context, provider.Tags) (seen, error) { return seen(len(c.acts)), nil }
 
-func (c *counted) Do(_ context.Context, _ provider.Tags, _ int, act any) error {
+func (c *counted) Do(_ context.Context, _ provider.Tags, _ seen, act any) error {
 	if c.fails != nil {
 		return c.fails(act)
 	}
@@ -63,7 +63,16 @@ func (c *counted) Advance(_ context.Context, _ string, seen, to target.Epoch) (b
 
 func (c *counted) Close() { c.closed++ }
 
-type servers = hosted.Provider[*counted, int]
+// What is seen is how many acts there were. Nothing stands anywhere.
+type seen int
+
+func (seen) Label(provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false }
+
+func (seen) Relabel(provider.Tags, hosted.Label) any { return nil }
+
+func (seen) Enforce(provider.Tags, hosted.Label) any { return nil }
+
+type servers = hosted.Provider[*counted, seen]
 
 // known is the target of a server that says that it is id.
 var known = provider.Target{Name: "t", Identity: "id"}
@@ -75,11 +84,9 @@ func newServers(one *counted, pool int) (s *servers, opened *int) {
 }
 
 func opening(o hosted.Options, open func(hosted.Access, int) (*counted, error)) *servers {
-	return hosted.New(o, hosted.Engine[*counted, int]{
+	return hosted.New(o, hosted.Engine[*counted, seen]{
 		Open: open, Close: (*counted).Close,
-		Class:  func(err error) hosted.Class { return classes[err] },
-		Label:  func(int, provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false },
-		Stands: func(int, provider.Tags) bool { return false },
+		Class: func(err error) hosted.Class { return classes[err] },
 	})
 }
 
@@ -150,11 +157,11 @@ func TestRun(t *testing.T) {
 	} {
 		one := &counted{said: hosted.Said{Identity: "id"}, fails: tc.fails}
 		s, _ := newServers(one, 0)
-		s.Engine.Provision = func(context.Context, *hosted.Site[*counted, int], provider.Instance) (hosted.Decide[int], error) {
-			return func(seen int) (any, error) {
+		s.Engine.Provision = func(context.Context, *hosted.Site[*counted, seen], provider.Instance) (hosted.Decide[seen], error) {
+			return func(now seen) (any, error) {
 				if tc.inVain {
 					one.acts = nil
-				} else if seen == 3 {
+				} else if now == 3 {
 					return nil, nil
 				}
 				return "act", nil

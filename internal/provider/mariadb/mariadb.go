@@ -36,7 +36,7 @@ func New(o Options) *Provider {
 	p.Provider = hosted.New(o, hosted.Engine[server, seen]{
 		Open: openSQL, Close: server.Close, Class: classOf, Told: told,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
-		Facts: facts, Label: label, Stands: stands, Relabel: relabel, Enforce: enforce, Expel: p.expel,
+		Facts: facts, Expel: p.expel,
 	})
 	return p
 }

@@ -134,20 +134,17 @@ func (now seen) of(t provider.Tags) record {
 	return now.instance
 }
 
-func label(now seen, t provider.Tags) (hosted.Label, bool) {
-	r := now.of(t)
-	return r.label, r.exists()
-}
-
-// stands reports whether the database or, for a binding's tags, the account exists.
-func stands(now seen, t provider.Tags) bool {
+// Label implements hosted.Seen. A database or an account without a record is somebody else's.
+func (now seen) Label(t provider.Tags) (hosted.Label, bool) {
+	r, stands := now.of(t), now.database
 	if t.Binding != "" {
-		return now.logins[0].exists
+		stands = now.logins[0].exists
 	}
-	return now.database
+	return r.label, stands || r.exists()
 }
 
-func relabel(now seen, t provider.Tags, to hosted.Label) any {
+// Relabel implements hosted.Seen.
+func (now seen) Relabel(t provider.Tags, to hosted.Label) any {
 	r := now.of(t)
 	if r.details.Phase == ended || r.details.Phase == left {
 		return nil
@@ -156,9 +153,9 @@ func relabel(now seen, t provider.Tags, to hosted.Label) any {
 	return put{r}
 }
 
-// enforce returns the next act until the accounts are locked or open, as the labels say. A retained instance
+// Enforce implements hosted.Seen. It locks or opens the accounts, as the labels say. A retained instance
 // keeps only accounts that something runs as: an undelete does not bring accounts back.
-func enforce(now seen, _ provider.Tags, _ hosted.Label) any {
+func (now seen) Enforce(provider.Tags, hosted.Label) any {
 	if !now.instance.label.InUse() {
 		return now.shut(true)
 	}

@@ -163,32 +163,27 @@ func (s seen) of(t provider.Tags) thing {
 	return s.owner.thing
 }
 
-// labelOf returns a binding's label, or an instance's: the label of its owner role, if its database agrees. A
+// Label implements hosted.Seen. The label of an instance is that of its owner role, if its database agrees. A
 // crash after CREATE DATABASE leaves a database without a label, which counts as the owner's if the broker's
 // login made it. Where the labels of role and database differ, the label of the other owner counts.
-func labelOf(now seen, t provider.Tags) (hosted.Label, bool) {
-	l, ok := now.of(t).label()
-	if t.Binding != "" || !now.database.exists() {
-		return l, ok
+func (s seen) Label(t provider.Tags) (hosted.Label, bool) {
+	l, ok := s.of(t).label()
+	if t.Binding != "" || !s.database.exists() {
+		return l, s.of(t).exists()
 	}
-	d, labelled := now.database.label()
-	switch {
-	case !labelled:
-		return l, ok && now.database.comment == "" && now.database.ours
-	case !now.owner.exists(), ok && l.Owner() == t.Owner() && d.Owner() != t.Owner():
+	switch d, labelled := s.database.label(); {
+	case !labelled && (s.database.comment != "" || !s.database.ours):
+		return hosted.Label{}, true
+	case labelled && (!s.owner.exists() || ok && l.Owner() == t.Owner() && d.Owner() != t.Owner()):
 		return d, true
 	}
-	return l, ok
+	return l, true
 }
 
-func stands(now seen, t provider.Tags) bool {
-	return now.of(t).exists() || t.Binding == "" && now.database.exists()
-}
-
-// relabelled returns the act that gives an instance or a login another label, and locks or unlocks it.
-func relabelled(now seen, t provider.Tags, to hosted.Label) any {
-	switch was, _ := now.of(t).label(); {
-	case was.Locked == lockedUnbind, !now.of(t).exists():
+// Relabel implements hosted.Seen. The act also locks or unlocks the instance or the login.
+func (s seen) Relabel(t provider.Tags, to hosted.Label) any {
+	switch was, _ := s.of(t).label(); {
+	case was.Locked == lockedUnbind, !s.of(t).exists():
 		return nil
 	case t.Binding == "":
 		a := relabel{owner: to.Text(), shut: to.Locked != "", retained: !to.InUse()}
@@ -201,14 +196,14 @@ func relabelled(now seen, t provider.Tags, to hosted.Label) any {
 	return unlockLogin{label: to.Text(), login: detailsOf(to).Ready, readOnly: detailsOf(to).ReadOnly}
 }
 
-// enforce returns the act that ends the sessions of an instance or a binding in quarantine.
-func enforce(now seen, t provider.Tags, is hosted.Label) any {
+// Enforce implements hosted.Seen. The act ends the sessions of an instance or a binding in quarantine.
+func (s seen) Enforce(t provider.Tags, is hosted.Label) any {
 	switch {
 	case is.Locked == "" || is.Locked == lockedUnbind:
 		return nil
-	case t.Binding == "" && now.database.sessions > 0:
+	case t.Binding == "" && s.database.sessions > 0:
 		return endInstance{}
-	case t.Binding != "" && now.login.sessions > 0:
+	case t.Binding != "" && s.login.sessions > 0:
 		return endSessions{}
 	}
 	return nil

@@ -44,7 +44,7 @@ func New(o Options) *Provider {
 		Open:  func(a hosted.Access, pool int) (server, error) { return openSQL(a, pool, p.Log) },
 		Close: server.Close, Class: classOf, Detail: p.detail,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind, Restore: p.restore,
-		Facts: facts, Label: labelOf, Stands: stands, Relabel: relabelled, Enforce: enforce, Expel: p.expel,
+		Facts: facts, Expel: p.expel,
 	})
 	p.copier.Programs, p.copier.broker, p.copier.log = o.Programs, o.Broker, p.Log
 	return p

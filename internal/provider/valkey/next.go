@@ -58,14 +58,14 @@ func (now seen) of(t provider.Tags) user {
 	return now.own
 }
 
-func labelOf(now seen, t provider.Tags) (hosted.Label, bool) {
+// Label implements hosted.Seen.
+func (now seen) Label(t provider.Tags) (hosted.Label, bool) {
 	u := now.of(t)
-	return u.label.Label, u.exists && u.label.Instance != ""
+	return u.label.Label, u.exists
 }
 
-func stands(now seen, t provider.Tags) bool { return now.of(t).exists }
-
-func relabel(now seen, t provider.Tags, to hosted.Label) any {
+// Relabel implements hosted.Seen.
+func (now seen) Relabel(t provider.Tags, to hosted.Label) any {
 	u := now.of(t)
 	u.label.Label = to
 	if t.Binding == "" {
@@ -74,9 +74,9 @@ func relabel(now seen, t provider.Tags, to hosted.Label) any {
 	return act{entitled(u.name, u.label, now.home)}
 }
 
-// enforce returns the next act, or nil when the users of the bindings are on or off as the labels say. It
+// Enforce implements hosted.Seen. It turns the users of the bindings on or off, as the labels say. It
 // removes the users of a retained instance; an undelete does not restore them.
-func enforce(now seen, t provider.Tags, _ hosted.Label) any {
+func (now seen) Enforce(t provider.Tags, _ hosted.Label) any {
 	bindings := now.bindings
 	if t.Binding != "" {
 		bindings = []user{now.binding}

@@ -47,7 +47,7 @@ func New(o Options) *Provider {
 		},
 		Close: (*server).Close, Class: classOf, Told: told,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
-		Facts: facts, Label: labelOf, Stands: stands, Relabel: relabel, Enforce: enforce, Adopt: adopt,
+		Facts: facts, Adopt: adopt,
 		Keep: func(ctx context.Context, s *server) error { return s.save(ctx) },
 	})
 	return p
