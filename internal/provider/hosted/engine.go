@@ -81,12 +81,14 @@ type Engine[C Host[V], V Seen] struct {
 	Detail func(target string, class Class) string
 
 	// Each verb checks the request with the server, changes nothing, and returns a Decide; Bind
-	// also returns the answer for the time when the bind is done. The Decide is called only while
+	// also returns the grant for the time when the bind is done. The Decide is called only while
 	// nothing of another owner is in the way; for an update and a bind, only if the instance is in
 	// use.
 	Provision, Update, Deprovision func(ctx context.Context, at *Site[C, V], in provider.Instance) (Decide[V], error)
-	Bind                           func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], Granted[V], error)
+	Bind                           func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], *provider.Grant, error)
 	Unbind                         func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], error)
+	// Remark returns what the user is told beside the grant of a binding that was seen; nil for nothing.
+	Remark func(ctx context.Context, c C, t provider.Tags, seen V) string
 	// Restore is a step of a provision from another instance; nil where the engine cannot restore.
 	Restore func(ctx context.Context, at *Site[C, V], in provider.Instance) error
 
@@ -101,12 +103,11 @@ type Engine[C Host[V], V Seen] struct {
 	// Expel ends the sessions of a binding that block its unbind, and reports whether another try is
 	// worth it; nil where sessions cannot block one.
 	Expel func(ctx context.Context, b provider.Binding, cause error) bool
+	// Surveyed logs what the operator should know of a server that is surveyed; nil for nothing.
+	Surveyed func(ctx context.Context, at *Site[C, V])
 	// Keep makes a server write its changes to disk; nil where the server does so by itself.
 	Keep func(ctx context.Context, c C) error
 }
-
-// A Granted returns the answer of a bind that is done.
-type Granted[V any] func(ctx context.Context, seen V) provider.Status
 
 // Results of Do beside the server's own errors.
 var (
@@ -118,20 +119,25 @@ var (
 	ErrGoesOn error = Wait("Working", goOnPause)
 )
 
-// A Site is the server that a step works on. At proves its identity and epoch.
+// A Site is the server that a step of a provider works on. At proves its identity and epoch.
 type Site[C Host[V], V Seen] struct {
+	*Provider[C, V]
 	Server C
 	Name   string // of the target
 	Access Access
-	// Leave ends the step's use of the server.
-	Leave func()
 
-	said     Said
-	provider *Provider[C, V]
+	said Said
+}
+
+// Leave ends the step's use of the server.
+func (s *Site[C, V]) Leave() {
+	if s.Pool == 0 {
+		s.Engine.Close(s.Server)
+	}
 }
 
 // Explain adds to an error what an operator does about it.
-func (s *Site[C, V]) Explain(err error) error { return s.provider.Explain(s.Name, err) }
+func (s *Site[C, V]) Explain(err error) error { return s.Provider.Explain(s.Name, err) }
 
 const (
 	// maxActs is the most changes that one step makes.
@@ -157,8 +163,8 @@ func (s *Site[C, V]) Run(ctx context.Context, t provider.Tags, next Decide[V]) (
 			continue
 		}
 		act, err := next(seen)
-		if act == nil && err == nil && s.provider.Keep != nil {
-			err = s.Explain(s.provider.Keep(ctx, s.Server))
+		if act == nil && err == nil && s.Keep != nil {
+			err = s.Explain(s.Keep(ctx, s.Server))
 		}
 		if act == nil || err != nil {
 			return seen, err
@@ -169,11 +175,11 @@ func (s *Site[C, V]) Run(ctx context.Context, t provider.Tags, next Decide[V]) (
 		}
 		last = this
 		err = s.Server.Do(ctx, t, seen, act)
-		class := s.provider.class(err)
+		class := s.class(err)
 		switch changed = class == Busy; {
 		case err == nil || changed:
 		case class == Locked:
-			s.provider.Log.WarnContext(ctx, "a lock on the server delays a step; if it stays, look for a prepared "+
+			s.Log.WarnContext(ctx, "a lock on the server delays a step; if it stays, look for a prepared "+
 				"transaction, and roll it back",
 				slog.String("target", s.Name), slog.Any("error", err))
 			return seen, Wait("Waiting for somebody's lock", lockPause)

@@ -196,15 +196,16 @@ func (p *Provider[C, V]) Deprovision(ctx context.Context, in provider.Instance) 
 func (p *Provider[C, V]) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	t := BindingTags(b)
 	return p.step(ctx, b.Instance, func(at *Site[C, V]) (st provider.Status, err error) {
-		next, granted, err := p.Engine.Bind(ctx, at, b)
+		next, grant, err := p.Engine.Bind(ctx, at, b)
 		if err != nil {
 			return st, err
 		}
 		seen, err := at.Run(ctx, t, p.Using(provider.TagsOf(b.Instance), p.Own(t, next)))
-		if err != nil {
-			return st, err
+		if err == nil && p.Remark != nil {
+			st.Description = p.Remark(ctx, at.Server, t, seen)
 		}
-		return granted(ctx, seen), nil
+		st.Grant = grant
+		return st, err
 	})
 }
 

@@ -41,10 +41,9 @@ func (p *Provider[C, V]) Reach(t provider.Target) (*Site[C, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	at := &Site[C, V]{Name: name, Access: access, Leave: func() {}, provider: p}
+	at := &Site[C, V]{Provider: p, Name: name, Access: access}
 	if p.Pool == 0 {
 		at.Server, err = p.Open(access, 0)
-		at.Leave = func() { p.Engine.Close(at.Server) }
 		return at, err
 	}
 	p.mu.Lock()
@@ -106,6 +105,9 @@ func (p *Provider[C, V]) Survey(ctx context.Context, name string) (provider.Targ
 		return t, target.Epoch{}, err
 	}
 	defer at.Leave()
+	if p.Surveyed != nil {
+		p.Surveyed(ctx, at)
+	}
 	return provider.Target{Name: at.Name, Identity: at.said.Identity}, at.said.Epoch, nil
 }
 

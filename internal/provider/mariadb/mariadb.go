@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/target"
-	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -18,26 +16,21 @@ import (
 type Options = hosted.Options
 
 // A Provider implements provider.Provider for MariaDB.
-type Provider struct {
-	*hosted.Provider[server, seen]
-}
+type Provider = hosted.Provider[server, seen]
 
 type (
-	site    = hosted.Site[server, seen]
-	decide  = hosted.Decide[seen]
-	granted = hosted.Granted[seen]
+	site   = hosted.Site[server, seen]
+	decide = hosted.Decide[seen]
 )
-
-var _ wired.Reconciler = (*Provider)(nil) // Survey is its own
 
 // New makes a provider without reaching any server. The caller ends it with Close.
 func New(o Options) *Provider {
-	p := &Provider{}
-	p.Provider = hosted.New(o, hosted.Engine[server, seen]{
+	p := hosted.New(o, hosted.Engine[server, seen]{
 		Open: openSQL, Close: server.Close, Class: classOf, Told: told,
-		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
-		Facts: facts, Expel: p.expel,
+		Provision: provision, Update: update, Deprovision: deprovision, Bind: bind, Unbind: unbind,
+		Facts: facts, Surveyed: surveyed,
 	})
+	p.Expel = func(ctx context.Context, b provider.Binding, cause error) bool { return expel(ctx, p, b, cause) }
 	return p
 }
 
@@ -61,29 +54,26 @@ type server interface {
 	links(ctx context.Context) (bool, error)
 }
 
-func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
-	w, err := p.wanted(ctx, at, in)
+func provision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
+	w, err := want(ctx, at, in)
 	return w.provision, err
 }
 
-func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (decide, error) {
-	w, err := p.wanted(ctx, at, in)
+func update(ctx context.Context, at *site, in provider.Instance) (decide, error) {
+	w, err := want(ctx, at, in)
 	return w.update, err
 }
 
-func (p *Provider) deprovision(context.Context, *site, provider.Instance) (decide, error) {
+func deprovision(context.Context, *site, provider.Instance) (decide, error) {
 	return remove, nil
 }
 
-func (p *Provider) bind(_ context.Context, at *site, b provider.Binding) (decide, granted, error) {
-	w, err := p.wantedBinding(b)
-	w.tls = at.Access.TLS != hosted.TLSDisable
-	return w.bind, func(context.Context, seen) provider.Status {
-		return provider.Status{Grant: grantOf(at.Access, w.names, w.password)}
-	}, err
+func bind(_ context.Context, at *site, b provider.Binding) (decide, *provider.Grant, error) {
+	w, err := wantBinding(at, b)
+	return w.bind, grantOf(at.Access, w.names, w.password), err
 }
 
-func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, error) {
+func unbind(context.Context, *site, provider.Binding) (decide, error) {
 	return func(now seen) (any, error) { return now.logins[0].end(true), nil }, nil
 }
 
@@ -92,7 +82,7 @@ const expelPause = 50 * time.Millisecond
 
 // expel ends the sessions of a binding before anything is read or changed. Hazard: those sessions may hold
 // all files or memory of the server, and an unbind needs some to begin.
-func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) bool {
+func expel(ctx context.Context, p *Provider, b provider.Binding, cause error) bool {
 	if class := classOf(cause); class != hosted.Full && class != unopened {
 		return false
 	}
@@ -119,21 +109,10 @@ func facts(ctx context.Context, s server, t provider.Tags, now seen) (f provider
 	return f, err
 }
 
-// Survey implements wired.Reconciler, and logs a warning if the server is set up so that tenants can harm
-// others.
-func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, target.Epoch, error) {
-	t, at, err := p.Provider.Survey(ctx, target)
-	if err != nil {
-		return t, at, err
+// surveyed logs a warning if the server is set up so that tenants can harm others.
+func surveyed(ctx context.Context, at *site) {
+	if follows, err := at.Server.links(ctx); err == nil && follows {
+		at.Log.Warn("tenants can have the server write into folders that are not its own, by DATA DIRECTORY: start it with "+
+			"skip-symbolic-links", "target", at.Name)
 	}
-	one, err := p.Reach(t)
-	if err != nil {
-		return t, at, err
-	}
-	defer one.Leave()
-	if follows, err := one.Server.links(ctx); err == nil && follows {
-		p.Log.Warn("tenants can have the server write into folders that are not its own, by DATA DIRECTORY: start it with "+
-			"skip-symbolic-links", "target", t.Name)
-	}
-	return t, at, nil
 }

@@ -60,13 +60,13 @@ type wanted struct {
 	limits limits
 }
 
-// wanted reads an instance's parameters and its plan, and asks the server whether it has the collation. It
+// want reads an instance's parameters and its plan, and asks the server whether it has the collation. It
 // changes nothing.
-func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (wanted, error) {
+func want(ctx context.Context, at *site, in provider.Instance) (wanted, error) {
 	tags := provider.TagsOf(in)
 	name := namesOf(tags).database
 	w := wanted{record: record{
-		name: name, instance: name, label: hosted.Label{Tags: tags, PlanID: in.PlanID, Created: p.Now()},
+		name: name, instance: name, label: hosted.Label{Tags: tags, PlanID: in.PlanID, Created: at.Now()},
 		details: details{Phase: making, Changed: in.Operation.ID, Collation: defaultCollation},
 	}}
 	m, err := hosted.Recorded[settings](in.Snapshot)
@@ -105,12 +105,12 @@ type wantedBinding struct {
 	tls                bool
 }
 
-func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error) {
+func wantBinding(at *site, b provider.Binding) (w wantedBinding, err error) {
 	tags := hosted.BindingTags(b)
-	w.names = namesOf(tags)
+	w.names, w.tls = namesOf(tags), at.Access.TLS != hosted.TLSDisable
 	w.record = record{
 		name: w.names.login, instance: w.names.database,
-		label:   hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.Now()},
+		label:   hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: at.Now()},
 		details: details{Phase: making, Role: roleAll},
 	}
 	m, err := hosted.Recorded[settings](b.Instance.Snapshot)

@@ -74,17 +74,18 @@ func (w wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 
 // warn returns a warning for the user, and logs one for the operator, if a database has outgrown its plan:
 // PostgreSQL cannot limit the size of a database.
-func (p *Provider) warn(ctx context.Context, s server, n names, now seen) string {
+func (p *Provider) warn(ctx context.Context, s server, t provider.Tags, now seen) string {
 	most := now.owner.details().Warn
 	if most == 0 {
 		return ""
 	}
-	u, err := s.usage(ctx, n.database)
+	database := namesOf(t).database
+	u, err := s.usage(ctx, database)
 	size := u.size
 	if err != nil || size < most {
 		return "" // the next bind looks again
 	}
-	p.Log.WarnContext(ctx, "a database is larger than its plan foresees", "database", n.database, "megabytes", size>>20,
+	p.Log.WarnContext(ctx, "a database is larger than its plan foresees", "database", database, "megabytes", size>>20,
 		"warns_at", most>>20)
 	return fmt.Sprintf("The database has %d MB, and its plan is meant for %d MB. Delete what is not needed, or move to a "+
 		"larger plan.",

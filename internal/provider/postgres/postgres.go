@@ -32,9 +32,8 @@ type Provider struct {
 }
 
 type (
-	site    = hosted.Site[server, seen]
-	decide  = hosted.Decide[seen]
-	granted = hosted.Granted[seen]
+	site   = hosted.Site[server, seen]
+	decide = hosted.Decide[seen]
 )
 
 // New makes a provider without reaching any server. The caller ends it with Close.
@@ -44,7 +43,7 @@ func New(o Options) *Provider {
 		Open:  func(a hosted.Access, pool int) (server, error) { return openSQL(a, pool, p.Log) },
 		Close: server.Close, Class: classOf, Detail: p.detail,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind, Restore: p.restore,
-		Facts: facts, Expel: p.expel,
+		Facts: facts, Expel: p.expel, Remark: p.warn,
 	})
 	p.copier.Programs, p.copier.broker, p.copier.log = o.Programs, o.Broker, p.Log
 	return p
@@ -89,12 +88,9 @@ func (p *Provider) removing(ctx context.Context, at *site, t provider.Tags) deci
 	})
 }
 
-func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (decide, granted, error) {
+func (p *Provider) bind(_ context.Context, at *site, b provider.Binding) (decide, *provider.Grant, error) {
 	w, err := p.wantedBinding(b)
-	n := namesOf(w.label.Tags)
-	return w.bind, func(ctx context.Context, now seen) provider.Status {
-		return provider.Status{Grant: w.grant(at.Access, n), Description: p.warn(ctx, at.Server, n, now)}
-	}, err
+	return w.bind, w.grant(at.Access, namesOf(w.label.Tags)), err
 }
 
 // unbind drops the database first if the instance is being deleted: handing over the binding's things in the

@@ -27,15 +27,17 @@ func LabelRule(t provider.Tags) string { return label{Label: hosted.Label{Tags: 
 
 // Through has each command of the provider be one of the calls. Connections stay
 // open until the test ends, so that what is late can land.
-func (p *Provider) Through(t testing.TB, calls *providertest.Calls) {
-	p.dial = func(ctx context.Context, a hosted.Access) (conn, error) {
-		c, err := dial(ctx, a)
-		if err != nil {
-			return nil, err
-		}
-		kept := &faulty{conn: c, calls: calls}
-		t.Cleanup(func() { kept.once.Do(c.close) })
-		return kept, nil
+func Through(t testing.TB, p *Provider, calls *providertest.Calls) {
+	p.Open = func(a hosted.Access, _ int) (*server, error) {
+		return &server{access: a, dial: func(ctx context.Context, a hosted.Access) (conn, error) {
+			c, err := dial(ctx, a)
+			if err != nil {
+				return nil, err
+			}
+			kept := &faulty{conn: c, calls: calls}
+			t.Cleanup(func() { kept.once.Do(c.close) })
+			return kept, nil
+		}}, nil
 	}
 }
 

@@ -104,7 +104,8 @@ func tlsConfig(a hosted.Access) (*tls.Config, error) {
 // (maxclients); the broker can then open none, not even to shut a tenant out. A program that outlives its
 // steps therefore keeps the connection. The first command opens it, and the client reopens it after a cut.
 type server struct {
-	dial func(ctx context.Context) (conn, error)
+	access hosted.Access
+	dial   func(ctx context.Context, a hosted.Access) (conn, error)
 
 	mu   sync.Mutex
 	conn conn
@@ -123,7 +124,7 @@ func (s *server) Close() {
 func (s *server) do(ctx context.Context, command ...string) (m valkey.ValkeyMessage, err error) {
 	s.mu.Lock()
 	if s.conn == nil {
-		s.conn, err = s.dial(ctx)
+		s.conn, err = s.dial(ctx, s.access)
 	}
 	c := s.conn
 	s.mu.Unlock()

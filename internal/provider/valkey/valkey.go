@@ -23,15 +23,11 @@ import (
 type Options = hosted.Options
 
 // A Provider makes instances and bindings on shared servers.
-type Provider struct {
-	*hosted.Provider[*server, seen]
-	dial func(ctx context.Context, a hosted.Access) (conn, error)
-}
+type Provider = hosted.Provider[*server, seen]
 
 type (
-	site    = hosted.Site[*server, seen]
-	decide  = hosted.Decide[seen]
-	granted = hosted.Granted[seen]
+	site   = hosted.Site[*server, seen]
+	decide = hosted.Decide[seen]
 )
 
 // pageSize is the number of users that List reads for one page.
@@ -39,18 +35,14 @@ const pageSize = 40
 
 // New makes a provider. It calls no server.
 func New(o Options) *Provider {
-	p := &Provider{dial: dial}
 	o.Page = cmp.Or(o.Page, pageSize)
-	p.Provider = hosted.New(o, hosted.Engine[*server, seen]{
-		Open: func(a hosted.Access, _ int) (*server, error) {
-			return &server{dial: func(ctx context.Context) (conn, error) { return p.dial(ctx, a) }}, nil
-		},
+	return hosted.New(o, hosted.Engine[*server, seen]{
+		Open:  func(a hosted.Access, _ int) (*server, error) { return &server{access: a, dial: dial}, nil },
 		Close: (*server).Close, Class: classOf, Told: told,
-		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
+		Provision: provision, Update: update, Deprovision: deprovision, Bind: bind, Unbind: unbind,
 		Facts: facts, Adopt: adopt,
 		Keep: func(ctx context.Context, s *server) error { return s.save(ctx) },
 	})
-	return p
 }
 
 // Check is a check.Func. It accepts only the settings of deletion: Valkey can limit the rights of a user, but
@@ -69,23 +61,23 @@ func Check(plan check.Plan) (json.RawMessage, error) {
 	return json.Marshal(d)
 }
 
-func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
+func provision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	if err := at.Server.sound(ctx); err != nil {
 		return nil, at.Explain(err)
 	}
-	l := label{Label: hosted.Label{Tags: provider.TagsOf(in), Created: p.Now()}}.ofPlan(in)
+	l := label{Label: hosted.Label{Tags: provider.TagsOf(in), Created: at.Now()}}.ofPlan(in)
 	return func(now seen) (any, error) { return now.provision(l, in) }, nil
 }
 
 // update writes the plan to the label and changes nothing else: the server enforces no setting of a plan.
-func (p *Provider) update(_ context.Context, _ *site, in provider.Instance) (decide, error) {
+func update(_ context.Context, _ *site, in provider.Instance) (decide, error) {
 	return func(now seen) (any, error) { return now.update(in) }, nil
 }
 
 // deprovision removes the users of the bindings first, so that no client writes any more, and then the keys.
 // It removes the label last, because a repeated step finds the rest by the label. If another owner has a
 // label for the same keys, deprovision leaves the keys to that owner.
-func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
+func deprovision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	erased := false
 	return func(now seen) (any, error) {
 		if len(now.bindings) > 0 {
@@ -104,7 +96,7 @@ func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instan
 	}, nil
 }
 
-func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (decide, granted, error) {
+func bind(ctx context.Context, at *site, b provider.Binding) (decide, *provider.Grant, error) {
 	if err := at.Server.sound(ctx); err != nil {
 		return nil, nil, at.Explain(err)
 	}
@@ -118,7 +110,7 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 	if err != nil {
 		return nil, nil, err
 	}
-	l := label{Label: hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.Now()}}
+	l := label{Label: hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: at.Now()}}
 	made := false
 	next := func(now seen) (any, error) {
 		if made {
@@ -128,16 +120,12 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 		made = err == nil // a step writes the user once, whatever its state was
 		return admit(n, label, role, password), err
 	}
-	return next, func(context.Context, seen) provider.Status {
-		return provider.Status{Grant: &provider.Grant{
-			Credentials: credentials(at.Access, n.binding, password, prefix(n.home)),
-		}}
-	}, nil
+	return next, &provider.Grant{Credentials: credentials(at.Access, n.binding, password, prefix(n.home))}, nil
 }
 
 // unbind removes the binding's user. The server then ends all sessions of that user, including sessions that
 // are subscribed, wait for a key or have a transaction open.
-func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, error) {
+func unbind(context.Context, *site, provider.Binding) (decide, error) {
 	return func(now seen) (any, error) {
 		if !now.binding.exists {
 			return nil, nil

@@ -86,7 +86,7 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 		Elsewhere: func(t testing.TB) (provider.Provider, provider.Inventory) { return open(t, broker, other) },
 	}
 	h.Provider, h.Inventory = open(t, broker, s)
-	h.Inventory.(*valkey.Provider).Through(t, calls)
+	valkey.Through(t, h.Inventory.(*valkey.Provider), calls)
 	return h
 }
 
