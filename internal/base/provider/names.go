@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
-	"fmt"
-	"strings"
 
 	"github.com/longshore/longshore/internal/base/operation"
 )
@@ -55,16 +53,13 @@ func BindingTagsOf(b Binding) Tags {
 	}
 }
 
-// Name derives the name of a thing: prefix, role, and a hash over the ids and the incarnation
-// that the thing is made for, each preceded by its length, so that ids that are equal when
-// joined give different names. The name holds only lower-case letters, digits and hyphens. Name
-// panics if prefix or role cannot be part of a name, which no input can cause.
-func Name(prefix, role string, t Tags) string {
-	for _, s := range []string{prefix, role} {
-		if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-			panic(fmt.Sprintf("name part %q is not of a-z, 0-9 and -", s))
-		}
-	}
+// Name derives the name of a thing: prefix, role and Hash.
+func Name(prefix, role string, t Tags) string { return prefix + "-" + role + "-" + Hash(t) }
+
+// Hash returns 26 lower-case letters and digits for the names of a thing: 128 bits of a hash over
+// the ids and the incarnation that the thing is made for, each preceded by its length, so that ids
+// that are equal when joined give different names.
+func Hash(t Tags) string {
 	h := sha256.New()
 	if o := t.Origin; o != (Origin{}) && t.Binding == "" {
 		t.Instance, t.Incarnation = o.Instance, o.Incarnation
@@ -74,11 +69,7 @@ func Name(prefix, role string, t Tags) string {
 		ids = append([]string{t.Broker}, ids...)
 	}
 	for _, id := range ids {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(id)))
-		h.Write(n[:])
-		h.Write([]byte(id))
+		h.Write(append(binary.BigEndian.AppendUint64(nil, uint64(len(id))), id...))
 	}
-	sum := base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:16])
-	return prefix + "-" + role + "-" + sum
+	return base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:16])
 }

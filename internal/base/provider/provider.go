@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/operation"
-	"github.com/longshore/longshore/internal/base/provider/grants"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/secret"
 )
@@ -159,14 +158,15 @@ func StateOf(format int, data any) *State {
 }
 
 // Read decodes the data that StateOf has encoded; for the zero State, it decodes nothing. The
-// state of a later program is a passing error: a deployment is under way.
+// state of a later program is a passing error: a deployment is under way. So is one that cannot be
+// decoded: no failure in the decoder's error ends the operation.
 func (s State) Read(format int, into any) error {
 	switch s.Format {
 	case 0:
 		return nil
 	case format:
 		if err := json.Unmarshal(s.Data, into); err != nil {
-			return fmt.Errorf("reading a provider's state: %w", err)
+			return fmt.Errorf("reading a provider's state: %v", err)
 		}
 		return nil
 	}
@@ -300,13 +300,35 @@ type Status struct {
 // A Grant is what a binding gives an application. It holds secrets: it is stored sealed and never logged.
 type Grant struct {
 	secret.Holder
-	Credentials     map[string]any       `json:"credentials,omitempty"`
-	SyslogDrainURL  string               `json:"syslog_drain_url,omitempty"`
-	RouteServiceURL string               `json:"route_service_url,omitempty"`
-	VolumeMounts    []grants.VolumeMount `json:"volume_mounts,omitempty"`
-	Endpoints       []grants.Endpoint    `json:"endpoints,omitempty"`
-	ExpiresAt       time.Time            `json:"expires_at,omitzero"`
-	RenewBefore     time.Time            `json:"renew_before,omitzero"`
+	Credentials     map[string]any `json:"credentials,omitempty"`
+	SyslogDrainURL  string         `json:"syslog_drain_url,omitempty"`
+	RouteServiceURL string         `json:"route_service_url,omitempty"`
+	VolumeMounts    []VolumeMount  `json:"volume_mounts,omitempty"`
+	Endpoints       []Endpoint     `json:"endpoints,omitempty"`
+	ExpiresAt       time.Time      `json:"expires_at,omitzero"`
+	RenewBefore     time.Time      `json:"renew_before,omitzero"`
+}
+
+// A VolumeMount has the form of version 2.10 and later (BIND-34).
+type VolumeMount struct {
+	Driver       string       `json:"driver"`
+	ContainerDir string       `json:"container_dir"`
+	Mode         string       `json:"mode"`        // r or rw
+	DeviceType   string       `json:"device_type"` // shared
+	Device       VolumeDevice `json:"device"`
+}
+
+// A VolumeDevice names the device that is mounted.
+type VolumeDevice struct {
+	VolumeID    string         `json:"volume_id"`
+	MountConfig map[string]any `json:"mount_config,omitempty"`
+}
+
+// An Endpoint is a network address that the application may reach (BIND-26).
+type Endpoint struct {
+	Host     string   `json:"host"`
+	Ports    []string `json:"ports"`
+	Protocol string   `json:"protocol,omitempty"` // tcp unless set
 }
 
 // A Failure ends an operation for good.

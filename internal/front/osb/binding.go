@@ -9,7 +9,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/grants"
 	"github.com/longshore/longshore/internal/broker"
 )
 
@@ -56,13 +55,13 @@ func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
 // A bindingBody is the grant of a binding, limited to the members that the client's version
 // knows.
 type bindingBody struct {
-	Credentials     map[string]any    `json:"credentials,omitempty"`
-	SyslogDrainURL  string            `json:"syslog_drain_url,omitempty"`
-	RouteServiceURL string            `json:"route_service_url,omitempty"`
-	VolumeMounts    any               `json:"volume_mounts,omitempty"`
-	Endpoints       []grants.Endpoint `json:"endpoints,omitempty"`
-	Metadata        *bindingMetadata  `json:"metadata,omitempty"`
-	Parameters      json.RawMessage   `json:"parameters,omitempty"`
+	Credentials     map[string]any      `json:"credentials,omitempty"`
+	SyslogDrainURL  string              `json:"syslog_drain_url,omitempty"`
+	RouteServiceURL string              `json:"route_service_url,omitempty"`
+	VolumeMounts    any                 `json:"volume_mounts,omitempty"`
+	Endpoints       []provider.Endpoint `json:"endpoints,omitempty"`
+	Metadata        *bindingMetadata    `json:"metadata,omitempty"`
+	Parameters      json.RawMessage     `json:"parameters,omitempty"`
 }
 
 type bindingMetadata struct {
@@ -112,7 +111,7 @@ type experimentalVolume struct {
 	Config  string `json:"config"` // JSON in a string
 }
 
-func experimental(mounts []grants.VolumeMount) []experimentalMount {
+func experimental(mounts []provider.VolumeMount) []experimentalMount {
 	out := make([]experimentalMount, len(mounts))
 	for i, m := range mounts {
 		config, err := json.Marshal(m.Device.MountConfig)

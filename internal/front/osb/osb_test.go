@@ -22,7 +22,6 @@ import (
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/grants"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/osb"
@@ -414,9 +413,9 @@ func TestRotationIsGated(t *testing.T) {
 func TestGrantsAreShownAsTheVersionKnowsThem(t *testing.T) {
 	grant := &provider.Grant{
 		Credentials: map[string]any{"password": "x"},
-		VolumeMounts: []grants.VolumeMount{{Driver: "d", ContainerDir: "/data", Mode: "rw", DeviceType: "shared",
-			Device: grants.VolumeDevice{VolumeID: "v", MountConfig: map[string]any{"k": "w"}}}},
-		Endpoints: []grants.Endpoint{{Host: "h", Ports: []string{"3306"}}},
+		VolumeMounts: []provider.VolumeMount{{Driver: "d", ContainerDir: "/data", Mode: "rw", DeviceType: "shared",
+			Device: provider.VolumeDevice{VolumeID: "v", MountConfig: map[string]any{"k": "w"}}}},
+		Endpoints: []provider.Endpoint{{Host: "h", Ports: []string{"3306"}}},
 		ExpiresAt: epoch, RenewBefore: epoch.Add(-time.Hour),
 	}
 	experimental := []any{map[string]any{"container_path": "/data", "mode": "rw",

@@ -23,7 +23,6 @@ package demo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -95,8 +94,8 @@ func (p *Provider) step(
 	if err := ctx.Err(); err != nil {
 		return st, err
 	}
-	was, err := recall(s)
-	if err != nil {
+	var was memory
+	if err := s.Read(stateFormat, &was); err != nil {
 		return st, err
 	}
 	is, op := was, in.Operation
@@ -151,28 +150,13 @@ type memory struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-func recall(s provider.State) (m memory, err error) {
-	switch s.Format {
-	case 0:
-		return m, nil
-	case stateFormat:
-		if json.Unmarshal(s.Data, &m) != nil {
-			err = errors.New("the demo's state is damaged") // the cause could quote the state
-		}
-		return m, err
-	default: // a deploy is under way
-		return m, fmt.Errorf("the demo's state has format %d, and this program knows %d", s.Format, stateFormat)
-	}
-}
-
 // since returns m as a State; nil if it equals was.
 func (m memory) since(was memory) *provider.State {
-	data, _ := json.Marshal(m) // numbers and texts always encode
-	before, _ := json.Marshal(was)
-	if string(data) == string(before) {
+	is, before := provider.StateOf(stateFormat, m), provider.StateOf(stateFormat, was)
+	if string(is.Data) == string(before.Data) {
 		return nil
 	}
-	return &provider.State{Format: stateFormat, Data: data}
+	return is
 }
 
 // These are bounds of the time until the next step.

@@ -15,7 +15,6 @@ import (
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
-	"github.com/longshore/longshore/internal/base/provider/grants"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
@@ -374,9 +373,9 @@ func TestGrants(t *testing.T) {
 		"Plain": {reason: "credentials unless the plan says otherwise", app: "app-1", route: "app.example.com", plain: true},
 		"Volume": {
 			reason: "a mount in the final form (BIND-34)", grant: "volume", app: "app-1",
-			want: provider.Grant{VolumeMounts: []grants.VolumeMount{{
+			want: provider.Grant{VolumeMounts: []provider.VolumeMount{{
 				Driver: "longshore-demo", ContainerDir: "/var/longshore/instance-" + id, Mode: "rw", DeviceType: "shared",
-				Device: grants.VolumeDevice{VolumeID: name,
+				Device: provider.VolumeDevice{VolumeID: name,
 					MountConfig: map[string]any{"source": "demo://" + name + ".demo.longshore.example/volume"}},
 			}}},
 		},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/grants"
 )
 
 const (
@@ -43,12 +42,12 @@ func grantOf(b provider.Binding) (*provider.Grant, error) {
 	}
 	switch {
 	case plan.Grant == "volume":
-		g.VolumeMounts = []grants.VolumeMount{{
+		g.VolumeMounts = []provider.VolumeMount{{
 			Driver:       namePrefix,
 			ContainerDir: "/var/longshore/" + strings.TrimPrefix(instance, namePrefix+"-"),
 			Mode:         "rw",
 			DeviceType:   "shared",
-			Device: grants.VolumeDevice{
+			Device: provider.VolumeDevice{
 				VolumeID:    instance,
 				MountConfig: map[string]any{"source": "demo://" + instance + domain + "/volume"},
 			},

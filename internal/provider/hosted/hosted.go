@@ -188,16 +188,10 @@ func ParseLabel(text string) (l Label, ok bool) {
 	return l, true
 }
 
-// nameDigits is how many digits of a hash a name has: 128 bits in base32.
-const nameDigits = 26
-
 // Name derives a name of at most 32 letters and digits from the ids and the origin of tags. The
 // name has no hyphen, which engines quote, and no underscore, which they take for a pattern. The
 // prefix has a few letters.
-func Name(prefix string, t provider.Tags) string {
-	whole := provider.Name("x", "x", t)
-	return prefix + whole[len(whole)-nameDigits:]
-}
+func Name(prefix string, t provider.Tags) string { return prefix + provider.Hash(t) }
 
 // leastSecret is the least size of a binding's secret, in bytes.
 const leastSecret = 32

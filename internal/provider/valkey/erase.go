@@ -2,7 +2,6 @@ package valkey
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -31,14 +30,8 @@ type pass struct {
 func recall(remembered provider.State, operation, run string) (pass, error) {
 	anew := pass{Operation: operation, Run: run, Cursor: scanStart}
 	at := anew
-	switch remembered.Format {
-	case 0:
-	case passFormat:
-		if err := json.Unmarshal(remembered.Data, &at); err != nil {
-			return at, fmt.Errorf("reading how far a deletion has come: %w", err)
-		}
-	default: // a newer version of the broker wrote it: a deploy is under way
-		return at, fmt.Errorf("state has format %d, and this program knows %d", remembered.Format, passFormat)
+	if err := remembered.Read(passFormat, &at); err != nil {
+		return at, err
 	}
 	if at.Operation != operation || at.Run != run {
 		return anew, nil
@@ -76,9 +69,8 @@ func (s *server) erase(ctx context.Context, in provider.Instance, pattern string
 		}
 		at.Found = 0
 	}
-	data, _ := json.Marshal(at) // cannot fail: it has only texts and a number
 	later := hosted.Wait("Deleting keys", time.Millisecond)
-	later.Status.State = &provider.State{Format: passFormat, Data: data}
+	later.Status.State = provider.StateOf(passFormat, at)
 	return later
 }
 

@@ -43,7 +43,7 @@ func (s Scope) SpacePrefix(space string) string { return s.Stacks() + space + "-
 
 // Stack returns the name of an instance's stack, which has 56 letters.
 func (s Scope) Stack(in provider.Tags, space string) string {
-	return s.SpacePrefix(space) + hashOf(in.OfInstance())
+	return s.SpacePrefix(space) + provider.Hash(in.OfInstance())
 }
 
 // SpaceIn returns the space in the name of an instance's stack. It reports false if the name is not
@@ -71,21 +71,18 @@ const spaceLetters = 8
 func SpaceOf(in provider.Instance) string {
 	of := []string{in.Broker, in.Platform, in.Place.Organization, in.Place.Space}
 	if in.Place.Space == "" {
-		of = []string{hashOf(provider.TagsOf(in))}
+		of = []string{provider.Hash(provider.TagsOf(in))}
 	}
 	return short(fmt.Sprintf("%q", of), spaceLetters)
 }
 
 // InstancePath is the path of the principals of all bindings of an instance.
-func (s Scope) InstancePath(t provider.Tags) string { return s.Path() + hashOf(t.OfInstance()) + "/" }
+func (s Scope) InstancePath(t provider.Tags) string {
+	return s.Path() + provider.Hash(t.OfInstance()) + "/"
+}
 
 // BindingPath is the path of the principals of one binding, below InstancePath.
-func (s Scope) BindingPath(t provider.Tags) string { return s.InstancePath(t) + hashOf(t) + "/" }
-
-func hashOf(t provider.Tags) string {
-	name := provider.Name("x", "x", t)
-	return name[len("x-x-"):]
-}
+func (s Scope) BindingPath(t provider.Tags) string { return s.InstancePath(t) + provider.Hash(t) + "/" }
 
 // Binding returns the name of a binding's user or role. It has 46 letters; IAM takes 64.
 func (s Scope) Binding(t provider.Tags) string { return provider.Name(string(s), "b", t) }
