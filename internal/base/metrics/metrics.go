@@ -8,8 +8,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -52,6 +50,12 @@ func New(stack string, out io.Writer, now func() time.Time) *Metrics {
 	return &Metrics{stack: stack, out: out, now: now}
 }
 
+// Labels are dimensions with their values, in the order of their names; a metric that has fewer ends with empty ones.
+type Labels [2]Label
+
+// A Label is a dimension with its value.
+type Label struct{ Name, Value string }
+
 // A Value is one number of a measurement.
 type Value struct {
 	Name string
@@ -64,21 +68,24 @@ const Milliseconds = "Milliseconds"
 
 // Write writes one measurement. Fields are logged beside it, and are not dimensions: each value of
 // a field that has many values, such as the plan, would be a metric of its own, and cost money.
-func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
+func (m *Metrics) Write(labels Labels, fields map[string]string, values ...Value) {
 	switch {
 	case m == nil:
 		return
 	case m.out == nil:
 		for _, v := range values {
-			m.add(measured{v.Name, v.Unit, labelsOf(dimensions)}, v.N)
+			m.add(measured{v.Name, v.Unit, labels}, v.N)
 		}
 		return
 	}
-	names := append([]string{DimensionStack}, slices.Sorted(maps.Keys(dimensions))...)
-	line := map[string]any{DimensionStack: m.stack}
-	for _, texts := range []map[string]string{fields, dimensions} {
-		for name, text := range texts {
-			line[name] = text
+	names, line := []string{DimensionStack}, map[string]any{DimensionStack: m.stack}
+	for name, text := range fields {
+		line[name] = text
+	}
+	for _, l := range labels {
+		if l.Name != "" {
+			names = append(names, l.Name)
+			line[l.Name] = l.Value
 		}
 	}
 	var defined []map[string]string
@@ -97,11 +104,5 @@ func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 
 // Count writes a count of one, with one dimension beside the stack.
 func (m *Metrics) Count(name, dimension, value string) {
-	switch {
-	case m == nil:
-	case m.out == nil: // the short way, since this runs at each request
-		m.add(measured{name: name, labels: [most]label{{dimension, value}}}, 1)
-	default:
-		m.Write(map[string]string{dimension: value}, nil, Value{Name: name, N: 1})
-	}
+	m.Write(Labels{{dimension, value}}, nil, Value{Name: name, N: 1})
 }

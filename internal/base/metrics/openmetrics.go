@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // ContentType is the media type of OpenMetrics.
@@ -16,23 +16,10 @@ const ContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 // This package writes the format itself: Prometheus's own library makes the program 2 MB
 // larger, since it brings in Protocol Buffers and their reflection.
 
-// most is the greatest number of dimensions that a metric has beside the stack.
-const most = 2
-
-// A label is a dimension with its value.
-type label struct{ name, value string }
-
-// A measured identifies measurements that are added up. Its labels are in order; missing labels are empty.
+// A measured identifies measurements that are added up.
 type measured struct {
 	name, unit string
-	labels     [most]label
-}
-
-func labelsOf(dimensions map[string]string) (all [most]label) {
-	for i, name := range slices.Sorted(maps.Keys(dimensions)) {
-		all[i] = label{name, dimensions[name]}
-	}
-	return all
+	labels     Labels
 }
 
 // text returns the name and the labels as OpenMetrics writes them.
@@ -43,8 +30,8 @@ func (m measured) text() (family, labels string) {
 	}
 	var all []string
 	for _, l := range m.labels {
-		if l.name != "" {
-			all = append(all, fmt.Sprintf("%s=%q", snake(l.name), l.value))
+		if l.Name != "" {
+			all = append(all, fmt.Sprintf("%s=%q", snake(l.Name), l.Value))
 		}
 	}
 	return family, strings.Join(all, ",")
@@ -100,20 +87,20 @@ func (m *Metrics) WriteTotals(to io.Writer) {
 func (m *Metrics) format(to io.Writer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := map[[2]string]*total{}
+	all := map[string]*total{} // by family and labels, in this order
 	for of, t := range m.totals {
 		family, labels := of.text()
-		all[[2]string{family, labels}] = t
+		all[family+"\x00"+labels] = t
 	}
 	before := ""
-	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		t, family := all[key], key[0]
+	for key, t := range sorted.Map(all) {
+		family, labels, _ := strings.Cut(key, "\x00")
 		if family != before {
 			before = family
 			kind := map[bool]string{true: "counter", false: "histogram"}[t.counts == nil]
 			_, _ = fmt.Fprintf(to, "# TYPE %s %s\n", family, kind)
 		}
-		t.write(to, family, key[1])
+		t.write(to, family, labels)
 	}
 }
 

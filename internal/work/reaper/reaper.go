@@ -93,13 +93,13 @@ func (r Report) Count(m *metrics.Metrics) {
 		return
 	}
 	if due := r.Redriven + r.Overdue; due > 0 {
-		m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(due)})
+		m.Write(metrics.Labels{}, nil, metrics.Value{Name: metrics.PastDue, N: float64(due)})
 	}
 	if r.Halted {
-		m.Write(nil, nil, metrics.Value{Name: metrics.Halted, N: 1})
+		m.Write(metrics.Labels{}, nil, metrics.Value{Name: metrics.Halted, N: 1})
 	}
 	if r.Unreached {
-		m.Write(nil, nil, metrics.Value{Name: metrics.Trouble, N: 1})
+		m.Write(metrics.Labels{}, nil, metrics.Value{Name: metrics.Trouble, N: 1})
 	}
 	for what, n := range map[string]int{
 		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
@@ -107,7 +107,8 @@ func (r Report) Count(m *metrics.Metrics) {
 		"dropped": r.Dropped, "faults": r.Faults,
 	} {
 		if n > 0 {
-			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})
+			m.Write(metrics.Labels{{Name: metrics.DimensionWhat, Value: what}}, nil,
+				metrics.Value{Name: metrics.Reaped, N: float64(n)})
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (w *Worker) logTrouble(ctx context.Context, name string, fault error) bool 
 		w.Log.ErrorContext(ctx, "operations wait for a target", "provider", name, "target", trouble.Target,
 			"trouble", trouble.Kind, "error", trouble)
 		// The kind is no dimension of the metric: a metric for each kind would need an alarm for each.
-		w.Metrics.Write(nil, map[string]string{"provider": name, "target": trouble.Target, "trouble": trouble.Kind},
+		w.Metrics.Write(metrics.Labels{}, map[string]string{"provider": name, "target": trouble.Target, "trouble": trouble.Kind},
 			metrics.Value{Name: metrics.Trouble, N: 1})
 	}
 	return true

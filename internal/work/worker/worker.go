@@ -170,7 +170,9 @@ func (w *Worker) provider(name string) (wired.Provider, error) {
 // recorded counts an operation that a step has ended.
 func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lifecycle.Operation) {
 	w.Metrics.Write(
-		map[string]string{metrics.DimensionKind: string(op.Kind), metrics.DimensionResult: string(op.Phase)},
+		metrics.Labels{
+			{Name: metrics.DimensionKind, Value: string(op.Kind)}, {Name: metrics.DimensionResult, Value: string(op.Phase)},
+		},
 		map[string]string{"service": serviceID, "plan": planID},
 		metrics.Value{Name: metrics.Settled, N: 1},
 		metrics.Value{Name: metrics.Duration, N: float64(op.Settled.Sub(op.Started).Milliseconds()), Unit: metrics.Milliseconds},
