@@ -8,6 +8,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,15 +88,6 @@ type client struct {
 	Options
 }
 
-var (
-	_ provider.Provider  = (*client)(nil)
-	_ provider.Inventory = (*client)(nil)
-	_ provider.Refuser   = (*client)(nil)
-	_ provider.Adopter   = (*client)(nil)
-	_ provider.Describer = (*client)(nil)
-	_ wired.Reconciler   = (*client)(nil)
-)
-
 // Provision implements provider.Provider.
 func (c *client) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	return c.step(ctx, request{Verb: verbProvision, Instance: &in})
@@ -134,13 +126,8 @@ func (c *client) List(ctx context.Context, cursor string) ([]provider.Holding, s
 
 func (c *client) page(ctx context.Context, r request) ([]provider.Holding, string, error) {
 	a, err := c.call(ctx, r)
-	switch {
-	case a.Page != nil: // perhaps with an error: one of several targets did not answer
-		return a.Page.Holdings, a.Page.Next, err
-	case err != nil:
-		return nil, "", err
-	}
-	return nil, "", errVersion
+	p, err := member(a.Page, err) // perhaps with an error: one of several targets did not answer
+	return p.Holdings, p.Next, err
 }
 
 // Quarantine implements provider.Quarantiner.
@@ -164,26 +151,15 @@ func (c *client) Adopt(ctx context.Context, h provider.Holding, former provider.
 // Describe implements provider.Describer.
 func (c *client) Describe(ctx context.Context, in provider.Instance) (provider.Facts, error) {
 	a, err := c.call(ctx, request{Verb: verbDescribe, Instance: &in})
-	switch {
-	case err != nil:
-		return provider.Facts{}, err
-	case a.Facts == nil:
-		return provider.Facts{}, errVersion
-	}
-	return *a.Facts, nil
+	return member(a.Facts, err)
 }
 
 // Survey implements wired.Reconciler.
 func (c *client) Survey(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
-	t := provider.Target{Name: name}
-	a, err := c.call(ctx, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
-	if err == nil && (a.Status == nil || a.Status.Target == nil) {
-		err = errVersion
-	}
-	if err != nil {
-		return t, target.Epoch{}, err
-	}
-	return *a.Status.Target, a.Epoch, nil
+	a, err := c.call(ctx, request{Verb: verbSurvey, Epochs: &epochs{Target: provider.Target{Name: name}}})
+	st, err := member(a.Status, err)
+	t, err := member(st.Target, err)
+	return t, a.Epoch, err
 }
 
 // Holdings implements wired.Reconciler.
@@ -195,21 +171,21 @@ func (c *client) Holdings(ctx context.Context, target, cursor string) ([]provide
 // Advance implements wired.Reconciler.
 func (c *client) Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error) {
 	a, err := c.call(ctx, request{Verb: verbAdvance, Epochs: &epochs{Target: t, From: from, To: to}})
-	if err == nil && a.Status == nil {
-		err = errVersion
-	}
+	_, err = member(a.Status, err)
 	return a.Epoch, err
 }
 
 func (c *client) step(ctx context.Context, r request) (provider.Status, error) {
 	a, err := c.call(ctx, r)
-	switch {
-	case err != nil:
-		return provider.Status{}, err
-	case a.Status == nil:
-		return provider.Status{}, errVersion
+	return member(a.Status, err)
+}
+
+// member returns the member of an answer that its call asks for. An answer without it is of another version.
+func member[T any](asked *T, err error) (is T, _ error) {
+	if asked != nil {
+		return *asked, err
 	}
-	return *a.Status, nil
+	return is, cmp.Or(err, errVersion)
 }
 
 // call calls the function inside with one Invoke. A failure of the provider inside is its error.
@@ -227,10 +203,7 @@ func (c *client) call(ctx context.Context, r request) (answer, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		r.Until = deadline.Add(-answerTime).UTC()
 	}
-	payload, err := encode(r)
-	if err != nil {
-		return answer{}, fmt.Errorf("encoding a call of provider %q: %w", c.Provider, err)
-	}
+	payload, _ := encode(r) // texts, times and what was read from JSON can always be encoded
 	out, err := c.invoker.Invoke(ctx, &lambda.InvokeInput{
 		FunctionName: &c.Function, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: payload,
 	}, once)
@@ -263,10 +236,10 @@ func (c *client) call(ctx context.Context, r request) (answer, error) {
 		if f.Unanswered {
 			err = &unanswered{err}
 		}
-		return a, err
+		return answer{Page: a.Page}, err
 	}
 	if a.Failure != nil {
-		return a, a.Failure
+		return answer{}, a.Failure
 	}
 	return a, nil
 }

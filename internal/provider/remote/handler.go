@@ -95,11 +95,9 @@ func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 		return answer{Failure: failure}
 	}
 	if err != nil {
-		out := a.Page
+		page := a.Page
 		a = h.fault(ctx, r, "the call met a fault: the log of the function inside the VPC says which", err)
-		if out != nil && (len(out.Holdings) > 0 || out.Next != "") {
-			a.Page = out
-		}
+		a.Page = page
 	}
 	return a
 }
