@@ -185,6 +185,14 @@ func (a Access) here() bool {
 	return a.Host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// Network returns the network on which the broker reaches the server, in the words of package net.
+func (a Access) Network() string {
+	if a.local() {
+		return "unix"
+	}
+	return "tcp"
+}
+
 // Address returns where the broker reaches the server. It contains no secret.
 func (a Access) Address() string {
 	if a.local() {

@@ -3,9 +3,6 @@ package mariadb
 import (
 	"database/sql"
 	"fmt"
-	"net"
-	"path"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -52,10 +49,7 @@ type sqlServer struct {
 func openSQL(access hosted.Access, pool int) (server, error) {
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.DBName = access.User, access.Password, access.Database
-	config.Net, config.Addr = "tcp", net.JoinHostPort(access.Host, strconv.Itoa(access.Port))
-	if path.IsAbs(access.Host) {
-		config.Net, config.Addr = "unix", access.Host
-	}
+	config.Net, config.Addr = access.Network(), access.Address()
 	config.Timeout, config.ClientFoundRows, config.Collation = dialTimeout, true, collation
 	// Hazard: all logins of a server share max_prepared_stmt_count, which one tenant can use up. So the
 	// broker prepares no statement.

@@ -438,7 +438,6 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 			return a
 		}, "another name", ""},
 		"Gone":     {func() hosted.Access { a := sound.Access(); a.Port = 1; return a }, "refused", target.Unreachable},
-		"HalfTLS":  {func() hosted.Access { a := sound.Access(); a.TLS = hosted.TLSRequire; return a }, "rediss://", ""},
 		"BrokenCA": {func() hosted.Access { a := sound.Access(); a.TLS, a.CA = hosted.TLSVerify, "x"; return a }, "PEM", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,14 +58,11 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	config, err := tlsConfig(a)
+	config, err := a.TLSConfig()
 	if err != nil {
 		return nil, err
 	}
-	network, address := "tcp", net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
-	if path.IsAbs(a.Host) {
-		network, address = "unix", a.Host
-	}
+	network, address := a.Network(), a.Address()
 	var begun atomic.Bool
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{address}, Username: a.User, Password: a.Password, ClientName: "longshore",
@@ -88,16 +84,6 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 		return nil, err
 	}
 	return link{client}, nil
-}
-
-// tlsConfig returns the TLS configuration of a connection, or nil for plain text. It refuses TLS that does not
-// verify the server.
-func tlsConfig(a hosted.Access) (*tls.Config, error) {
-	if a.TLS == hosted.TLSRequire {
-		return nil, fmt.Errorf("a Valkey server needs %s or %s, not %q: give its URL as redis://, or as rediss://",
-			hosted.TLSDisable, hosted.TLSVerify, a.TLS)
-	}
-	return a.TLSConfig()
 }
 
 // A server is a Valkey server with one connection to it. Hazard: tenants can take all connections of a server
