@@ -14,7 +14,7 @@ func (w wanted) provision(now seen) (any, error) {
 	case !r.exists():
 		return put{w.record}, nil
 	case !now.database:
-		return createDatabase{r.details.Collation}, nil
+		return r.createDatabase(), nil
 	case r.details.Phase != ready:
 		return put{r.in(ready)}, nil
 	case undeleted:
@@ -36,11 +36,11 @@ func (w wanted) update(now seen) (any, error) {
 	case r.details.Phase != ready:
 		return nil, hosted.NoInstance()
 	case !now.database:
-		return createDatabase{r.details.Collation}, nil
+		return r.createDatabase(), nil
 	}
 	for _, l := range now.logins {
 		if l.exists && l.record.details.Phase == ready && l.limits != w.limits {
-			return limitLogin{l.name, w.limits}, nil
+			return l.alter(w.limits.with()), nil
 		}
 	}
 	changed, plan := w.record.details.Changed, w.record.label.PlanID
@@ -89,7 +89,7 @@ func (l login) end(keep bool) any {
 	case l.sessions > 0:
 		return endSessions{l.name}
 	case len(l.events) > 0:
-		return disableEvents{l.events}
+		return l.disableEvents()
 	case !l.exists:
 		return forget{l.record}
 	case keep && l.defines && l.record.details.Phase == left:
@@ -97,7 +97,7 @@ func (l login) end(keep bool) any {
 	case keep && l.defines:
 		return put{l.record.in(left)}
 	}
-	return dropLogin{l.name}
+	return l.drop()
 }
 
 // bind returns the next act until the binding is ready.
@@ -108,7 +108,7 @@ func (w wantedBinding) bind(now seen) (any, error) {
 	case now.instance.details.Phase != ready:
 		return nil, hosted.NoInstance()
 	case !now.database: // some binding has dropped it, as every binding may
-		return createDatabase{now.instance.details.Collation}, nil
+		return now.instance.createDatabase(), nil
 	case !r.exists():
 		return put{w.record}, nil
 	case l.goes(): // the account goes on, with what runs as it
@@ -119,7 +119,7 @@ func (w wantedBinding) bind(now seen) (any, error) {
 	case shut:
 		return nil, nil
 	case l.locked || l.verifier != w.verifier || l.limits != w.limits || l.tls != w.tls:
-		return openLogin{l.name, w.verifier, w.tls, w.limits}, nil
+		return w.open(l), nil
 	case r.details.Phase != ready:
 		return put{r.in(ready)}, nil
 	}
@@ -171,7 +171,7 @@ func (now seen) Enforce(provider.Tags, hosted.Label) any {
 		case shut && l.clients > 0: // a client that began to log in before the lock may still get in
 			return endSessions{l.name}
 		case !shut && opens:
-			return unlockLogin{l.name, l.record.details.Role}
+			return l.unlock()
 		}
 	}
 	return nil

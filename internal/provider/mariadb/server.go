@@ -120,7 +120,8 @@ type (
 	// forget removes the record that was seen.
 	forget struct{ record record }
 
-	createDatabase struct{ collation string }
+	// run runs statements, in order. Each may be repeated.
+	run []string
 	// dropDatabase drops the database, after ending all connections to it.
 	dropDatabase struct{}
 	// revoke takes the rights on the database from strangers: otherwise they would also have those rights on
@@ -129,28 +130,12 @@ type (
 
 	// createLogin makes the account, locked, with exactly the rights of its role.
 	createLogin struct{ name, role string }
-	// openLogin lets the account in with a password. The server gets only the hash of the password.
-	openLogin struct {
-		name, verifier string
-		tls            bool
-		limits         limits
-	}
-	// limitLogin sets the account's limits.
-	limitLogin struct {
-		name   string
-		limits limits
-	}
 	// lockLogin locks the account, stops its events from running, and ends its sessions. Without keep, it
 	// removes the password, and moves the record to phase ended.
 	lockLogin struct {
 		record record
 		keep   bool
 	}
-	// unlockLogin undoes a lockLogin that kept the password.
-	unlockLogin struct{ name, role string }
 	// endSessions ends the sessions of an account; it returns hosted.ErrGoesOn if they take longer.
 	endSessions struct{ name string }
-	// disableEvents stops the events of an account.
-	disableEvents struct{ events []string }
-	dropLogin     struct{ name string }
 )

@@ -102,39 +102,44 @@ func (a forget) do(j job) error {
 	return j.changed("DELETE FROM things WHERE serial = ? AND version = ?", a.record.serial, a.record.version)
 }
 
-func (a createDatabase) do(j job) error {
-	return j.run("CREATE DATABASE IF NOT EXISTS " + quoted(j.database) + " CHARACTER SET utf8mb4 COLLATE " + a.collation +
-		" COMMENT 'Longshore keeps whose this is in its own database'")
-}
-
-func (a disableEvents) do(j job) error {
-	for _, event := range a.events {
-		if err := j.run("ALTER EVENT " + quoted(j.database) + "." + quoted(event) + " DISABLE"); err != nil {
+func (a run) do(j job) error {
+	for _, statement := range a {
+		if err := j.run(statement); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a openLogin) do(j job) error {
-	return j.run("ALTER USER " + account(a.name) + identified(a.verifier) + requires(a.tls) + a.limits.with() + " ACCOUNT UNLOCK")
+func (r record) createDatabase() run {
+	return run{"CREATE DATABASE IF NOT EXISTS " + quoted(r.name) + " CHARACTER SET utf8mb4 COLLATE " + r.details.Collation +
+		" COMMENT 'Longshore keeps whose this is in its own database'"}
 }
 
-func (a limitLogin) do(j job) error {
-	return j.run("ALTER USER " + account(a.name) + a.limits.with())
-}
-
-func (a unlockLogin) do(j job) error {
-	err := j.run("ALTER USER " + account(a.name) + " ACCOUNT UNLOCK")
-	if err == nil && a.role == roleAll {
-		err = j.run("GRANT EVENT ON " + quoted(j.database) + ".* TO " + account(a.name))
+func (l login) disableEvents() (all run) {
+	for _, event := range l.events {
+		all = append(all, "ALTER EVENT "+quoted(l.record.instance)+"."+quoted(event)+" DISABLE")
 	}
-	return err
+	return all
 }
 
-func (a dropLogin) do(j job) error {
-	return j.run("DROP USER IF EXISTS " + account(a.name))
+func (l login) alter(clauses string) run { return run{"ALTER USER " + account(l.name) + clauses} }
+
+// open lets the account in with a password. The server gets only the hash of the password.
+func (w wantedBinding) open(l login) run {
+	return l.alter(identified(w.verifier) + requires(w.tls) + w.limits.with() + " ACCOUNT UNLOCK")
 }
+
+// unlock undoes a lockLogin that kept the password.
+func (l login) unlock() run {
+	all := l.alter(" ACCOUNT UNLOCK")
+	if l.record.details.Role == roleAll {
+		all = append(all, "GRANT EVENT ON "+quoted(l.record.instance)+".* TO "+account(l.name))
+	}
+	return all
+}
+
+func (l login) drop() run { return run{"DROP USER IF EXISTS " + account(l.name)} }
 
 // changed changes a row. It returns hosted.ErrChanged if no row meets the condition any more.
 func (j job) changed(statement string, args ...any) error {
