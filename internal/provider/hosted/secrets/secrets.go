@@ -75,8 +75,7 @@ type Reader struct {
 	client *secretsmanager.Client
 	now    func() time.Time
 
-	mu   sync.Mutex
-	kept map[string]keptAccess
+	kept sync.Map // a keptAccess by the target's name
 }
 
 type keptAccess struct {
@@ -86,7 +85,7 @@ type keptAccess struct {
 
 // NewReader makes a reader for the provider with that name.
 func NewReader(name string, engine hosted.AddressForm, arns ARNs, client *secretsmanager.Client, now func() time.Time) *Reader {
-	return &Reader{name: name, engine: engine, arns: arns, client: client, now: now, kept: map[string]keptAccess{}}
+	return &Reader{name: name, engine: engine, arns: arns, client: client, now: now}
 }
 
 // LookUp returns the accesses of targets. Only the provider knows which target a plan means: for a
@@ -118,11 +117,9 @@ func (s *Reader) LookUp(ctx context.Context, targets []provider.Target) (json.Ra
 }
 
 func (s *Reader) access(ctx context.Context, name string) (hosted.Access, error) {
-	s.mu.Lock()
-	kept, at := s.kept[name], s.now()
-	s.mu.Unlock()
-	if at.Before(kept.until) {
-		return kept.access, nil
+	at := s.now()
+	if kept, ok := s.kept.Load(name); ok && at.Before(kept.(keptAccess).until) {
+		return kept.(keptAccess).access, nil
 	}
 	arn := s.arns[name]
 	out, err := s.client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &arn})
@@ -134,16 +131,10 @@ func (s *Reader) access(ctx context.Context, name string) (hosted.Access, error)
 	if err != nil {
 		return hosted.Access{}, err
 	}
-	s.mu.Lock()
-	s.kept[name] = keptAccess{a, at.Add(keptFor)}
-	s.mu.Unlock()
+	s.kept.Store(name, keptAccess{a, at.Add(keptFor)})
 	return a, nil
 }
 
 // Forget makes the next look-up read all secrets again, after a fault that a rotated password may
 // have caused.
-func (s *Reader) Forget() {
-	s.mu.Lock()
-	clear(s.kept)
-	s.mu.Unlock()
-}
+func (s *Reader) Forget() { s.kept.Clear() }
