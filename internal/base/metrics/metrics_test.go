@@ -17,7 +17,9 @@ func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
 	var out bytes.Buffer
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := metrics.New("Longshore", &out, func() time.Time { return at })
-	m.Write(metrics.Labels{{Name: metrics.DimensionKind, Value: "provision"}, {Name: metrics.DimensionResult, Value: "succeeded"}},
+	m.Write(metrics.Labels{
+		{Name: metrics.DimensionKind, Value: "provision"}, {Name: metrics.DimensionResult, Value: "succeeded"},
+	},
 		map[string]string{"plan": "p"}, metrics.Value{Name: metrics.Settled, N: 1},
 		metrics.Value{Name: metrics.Duration, N: 1500, Unit: "Milliseconds"})
 	var got map[string]any

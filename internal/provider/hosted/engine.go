@@ -85,8 +85,9 @@ type Engine[C Host[V], V Seen] struct {
 	// nothing of another owner is in the way; for an update and a bind, only if the instance is in
 	// use.
 	Provision, Update, Deprovision func(ctx context.Context, at *Site[C, V], in provider.Instance) (Decide[V], error)
-	Bind                           func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], *provider.Grant, error)
-	Unbind                         func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], error)
+
+	Bind   func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], *provider.Grant, error)
+	Unbind func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], error)
 	// Remark returns what the user is told beside the grant of a binding that was seen; nil for nothing.
 	Remark func(ctx context.Context, c C, t provider.Tags, seen V) string
 	// Restore is a step of a provision from another instance; nil where the engine cannot restore.

@@ -71,48 +71,44 @@ func NotOurs() error {
 		"Ask the operator of the service to look at it.")
 }
 
-// owned returns a Decide that fails if something of another owner exists, or if the owner's label
-// does not pass the check; the label is the zero one if nothing exists. Otherwise it asks next.
-func (p *Provider[C, V]) owned(owner provider.Tags, check func(Label) error, next Decide[V]) Decide[V] {
+// A Check judges the label of what its owner has; the label is zero if nothing stands.
+type Check func(owner provider.Tags, l Label) error
+
+// Owned returns a Decide that fails if something of another owner stands, or if the label does not
+// pass the check. Otherwise it asks next.
+func Owned[V Seen](owner provider.Tags, check Check, next Decide[V]) Decide[V] {
 	return func(seen V) (any, error) {
 		l, stands := seen.Label(owner)
 		if stands && l.Owner() != owner.Owner() {
 			return nil, NotOurs()
 		}
-		if err := check(l); err != nil {
+		if err := check(owner, l); err != nil {
 			return nil, err
 		}
 		return next(seen)
 	}
 }
 
-// Using returns a Decide that fails unless the instance belongs to the owner and is in use, and then asks next.
-func (p *Provider[C, V]) Using(owner provider.Tags, next Decide[V]) Decide[V] {
-	return p.owned(owner, func(l Label) error {
-		if l.Instance == "" || !l.InUse() {
-			return NoInstance()
-		}
-		return nil
-	}, next)
+// Any is the Check that takes every label, and none.
+func Any(provider.Tags, Label) error { return nil }
+
+// Used is the Check that fails unless the instance is there and in use.
+func Used(_ provider.Tags, l Label) error {
+	if l.Instance == "" || !l.InUse() {
+		return NoInstance()
+	}
+	return nil
 }
 
-// Own returns a Decide that fails if something of another owner exists.
-func (p *Provider[C, V]) Own(owner provider.Tags, next Decide[V]) Decide[V] {
-	return p.owned(owner, func(Label) error { return nil }, next)
-}
-
-// Making returns a Decide that fails if something is in the way of a new instance, such as a
-// retained one.
-func (p *Provider[C, V]) Making(owner provider.Tags, next Decide[V]) Decide[V] {
-	return p.owned(owner, func(l Label) error {
-		switch {
-		case !l.InUse():
-			return NoInstance()
-		case l.Instance == "" && Undeleted(owner):
-			return Gone()
-		}
-		return nil
-	}, next)
+// Free is the Check that fails if something is in the way of a new instance, such as a retained one.
+func Free(owner provider.Tags, l Label) error {
+	switch {
+	case !l.InUse():
+		return NoInstance()
+	case l.Instance == "" && Undeleted(owner):
+		return Gone()
+	}
+	return nil
 }
 
 // Undeleted reports whether the things of an instance were made for another one.
@@ -150,16 +146,16 @@ func (p *Provider[C, V]) step(
 	return st, nil
 }
 
-// change is a step of an instance by a verb of the engine, under a guard such as Own.
+// change is a step of an instance by a verb of the engine, if the instance's label passes the check.
 func (p *Provider[C, V]) change(
-	ctx context.Context, in provider.Instance, verb func(context.Context, *Site[C, V], provider.Instance) (Decide[V], error),
-	guard func(provider.Tags, Decide[V]) Decide[V],
+	ctx context.Context, in provider.Instance, check Check,
+	verb func(context.Context, *Site[C, V], provider.Instance) (Decide[V], error),
 ) (provider.Status, error) {
 	t := provider.TagsOf(in)
 	return p.step(ctx, in, func(at *Site[C, V]) (st provider.Status, err error) {
 		next, err := verb(ctx, at, in)
 		if err == nil {
-			_, err = at.Run(ctx, t, guard(t, next))
+			_, err = at.Run(ctx, t, Owned(t, check, next))
 		}
 		return st, err
 	})
@@ -169,7 +165,7 @@ func (p *Provider[C, V]) change(
 func (p *Provider[C, V]) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	switch {
 	case in.Source == nil:
-		return p.change(ctx, in, p.Engine.Provision, p.Making)
+		return p.change(ctx, in, Free, p.Engine.Provision)
 	case p.Restore == nil:
 		return provider.Status{}, provider.Failf("An instance of this service cannot be made from another one. Order an empty " +
 			"one, and copy the data.")
@@ -180,7 +176,7 @@ func (p *Provider[C, V]) Provision(ctx context.Context, in provider.Instance) (p
 // Update implements provider.Provider. An update that fails leaves the instance unchanged, and may
 // be tried again.
 func (p *Provider[C, V]) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	st, err := p.change(ctx, in, p.Engine.Update, p.Using)
+	st, err := p.change(ctx, in, Used, p.Engine.Update)
 	if f, ok := errors.AsType[*provider.Failure](err); ok {
 		f.InstanceUsable, f.UpdateRepeatable = new(true), new(true)
 	}
@@ -189,7 +185,7 @@ func (p *Provider[C, V]) Update(ctx context.Context, in provider.Instance) (prov
 
 // Deprovision implements provider.Provider.
 func (p *Provider[C, V]) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.change(ctx, in, p.Engine.Deprovision, p.Own)
+	return p.change(ctx, in, Any, p.Engine.Deprovision)
 }
 
 // Bind implements provider.Provider.
@@ -200,7 +196,7 @@ func (p *Provider[C, V]) Bind(ctx context.Context, b provider.Binding) (provider
 		if err != nil {
 			return st, err
 		}
-		seen, err := at.Run(ctx, t, p.Using(provider.TagsOf(b.Instance), p.Own(t, next)))
+		seen, err := at.Run(ctx, t, Owned(provider.TagsOf(b.Instance), Used, Owned(t, Any, next)))
 		if err == nil && p.Remark != nil {
 			st.Description = p.Remark(ctx, at.Server, t, seen)
 		}
@@ -222,7 +218,7 @@ func (p *Provider[C, V]) Describe(ctx context.Context, in provider.Instance) (fa
 	if err != nil {
 		return facts, at.Explain(err)
 	}
-	if _, err = p.Using(t, func(V) (any, error) { return nil, nil })(seen); err != nil {
+	if _, err = Owned(t, Used, func(V) (any, error) { return nil, nil })(seen); err != nil {
 		return facts, err
 	}
 	facts, err = p.Facts(ctx, at.Server, t, seen)
@@ -240,7 +236,7 @@ func (p *Provider[C, V]) Unbind(ctx context.Context, b provider.Binding) (st pro
 		st, err = p.step(ctx, b.Instance, func(at *Site[C, V]) (st provider.Status, err error) {
 			next, err := p.Engine.Unbind(ctx, at, b)
 			if err == nil {
-				_, err = at.Run(ctx, t, p.Own(t, next))
+				_, err = at.Run(ctx, t, Owned(t, Any, next))
 			}
 			return st, err
 		})

@@ -63,7 +63,7 @@ func (c *counted) Advance(_ context.Context, _ string, seen, to target.Epoch) (b
 
 func (c *counted) Close() { c.closed++ }
 
-// What is seen is how many acts there were. Nothing stands anywhere.
+// seen is how many acts there were. Nothing stands anywhere.
 type seen int
 
 func (seen) Label(provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false }

@@ -77,7 +77,7 @@ func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instan
 // removing returns a Decide that ends the copies of the instance and then removes the instance.
 func (p *Provider) removing(ctx context.Context, at *site, t provider.Tags) decide {
 	ended := false
-	return p.Own(t, func(now seen) (any, error) {
+	return hosted.Owned(t, hosted.Any, func(now seen) (any, error) {
 		if !ended {
 			if err := p.endCopies(ctx, at, t, nil); err != nil {
 				return nil, err

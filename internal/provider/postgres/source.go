@@ -156,7 +156,7 @@ func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instan
 	if err := p.endCopies(ctx, s, t, in.Source); err != nil {
 		return err
 	}
-	if _, err := s.Run(ctx, t, p.Own(t, remove)); err != nil {
+	if _, err := s.Run(ctx, t, hosted.Owned(t, hosted.Any, remove)); err != nil {
 		return err
 	}
 	was.Process = p.process
@@ -170,7 +170,7 @@ func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance, side
 		return err
 	}
 	t := provider.TagsOf(in)
-	if _, err := s.Run(ctx, t, p.Making(t, w.provision)); err != nil {
+	if _, err := s.Run(ctx, t, hosted.Owned(t, hosted.Free, w.provision)); err != nil {
 		return err
 	}
 	later := hosted.Wait("Restoring", restoreAfter)
@@ -193,7 +193,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	if err != nil {
 		return s.Explain(err)
 	}
-	if _, err := p.Using(t, whole)(now); err != nil {
+	if _, err := hosted.Owned(t, hosted.Used, whole)(now); err != nil {
 		return provider.Failf("The database to restore from is not there any more.")
 	}
 	real, ok := s.Server.(*sqlServer)
@@ -247,7 +247,7 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 	}
 	defer s.Leave()
 	t := provider.TagsOf(in)
-	if _, err := s.Run(ctx, t, p.Using(t, whole)); err != nil {
+	if _, err := s.Run(ctx, t, hosted.Owned(t, hosted.Used, whole)); err != nil {
 		return err
 	}
 	return p.copier.save(ctx, s.Access, sidesOf(t, nil)[2], to)
