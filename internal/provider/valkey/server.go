@@ -198,46 +198,35 @@ func (s *server) Identify(ctx context.Context, broker string, write bool) (said 
 	case text(about["role"]) != "master":
 		return said, errReplica
 	}
-	flags, identity, err := s.identity(ctx)
-	if err == nil && identity == "" && write {
-		identity, err = s.name(ctx, flags)
+	holder, flags, err := s.user(ctx, userIdentity)
+	if err == nil && holder.identity == "" && write {
+		holder, err = s.name(ctx, flags)
 	}
-	if err != nil || identity == "" { // a server without an identity holds nothing of ours
+	if err != nil || holder.identity == "" { // a server without an identity holds nothing of ours
 		return said, err
 	}
-	said.Identity = identity
+	said.Identity = holder.identity
 	said.Epoch, _, err = s.epoch(ctx, broker)
 	return said, err
 }
 
-// identity returns the server's identity, or "" if it has none yet, and the flags of the user that holds it.
-func (s *server) identity(ctx context.Context) (flags []string, identity string, err error) {
-	flags, channels, err := s.getUser(ctx, userIdentity)
-	for _, c := range channels { // the server lists the oldest first
-		if id, ok := strings.CutPrefix(c, identityMark); ok {
-			return flags, id, err
-		}
-	}
-	return flags, "", err
-}
-
-// name writes an identity to the server. Hazard: the command turns off the user that it names. If a user
+// name writes an identity to the server, and returns the user that holds it. Hazard: the command turns off the user that it names. If a user
 // of that name can log in, name refuses: it belongs to somebody, and may be the broker's own login.
-func (s *server) name(ctx context.Context, flags []string) (identity string, err error) {
+func (s *server) name(ctx context.Context, flags []string) (holder user, err error) {
 	if err := s.sound(ctx); err != nil {
-		return "", err
+		return holder, err
 	}
 	if slices.Contains(flags, "on") {
-		return "", fmt.Errorf("it has a user %s who may log in, and that name is for the server's identity: give that user "+
+		return holder, fmt.Errorf("it has a user %s who may log in, and that name is for the server's identity: give that user "+
 			"another name, as docs/valkey.md says", userIdentity)
 	}
 	if _, err = s.do(ctx, "ACL", "SETUSER", userIdentity, "off", "&"+identityMark+rand.Text()); err == nil {
 		err = s.save(ctx)
 	}
 	if err == nil {
-		_, identity, err = s.identity(ctx)
+		holder, _, err = s.user(ctx, userIdentity)
 	}
-	return identity, err
+	return holder, err
 }
 
 // sound returns an error if the server loses its users when it restarts, or lets clients in without a login.
@@ -251,7 +240,7 @@ func (s *server) sound(ctx context.Context) error {
 	if err == nil && settings["aclfile"] == "" {
 		return errors.New("it forgets its users when it restarts: set aclfile in its configuration, as docs/valkey.md says")
 	}
-	flags, _, err2 := s.getUser(ctx, "default")
+	_, flags, err2 := s.user(ctx, "default")
 	if err = errors.Join(err, err2); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package valkey
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -111,10 +112,11 @@ func entitled(name string, l label, home string, more ...string) []string {
 
 // A user is what the server has under a user's name: the user, or nothing.
 type user struct {
-	name   string
-	exists bool
-	label  label  // the zero label if it has none
-	taken  string // the user that takes the label over
+	name     string
+	exists   bool
+	label    label  // the zero label if it has none
+	taken    string // the user that takes the label over
+	identity string // of the server, if it is the user that holds it
 }
 
 // seen has the users of an instance and a binding, as Look finds them.
@@ -140,7 +142,7 @@ func (s *server) Look(ctx context.Context, t provider.Tags) (now seen, err error
 		if !isLabel && name != n.binding && (n.binding != "" || !strings.HasPrefix(name, n.prefix)) {
 			continue
 		}
-		u, err := s.user(ctx, name)
+		u, _, err := s.user(ctx, name)
 		switch {
 		case err != nil:
 			return now, err
@@ -178,7 +180,7 @@ func (s *server) List(ctx context.Context, broker, after string, limit int) (pag
 	}
 	for _, name := range names {
 		var u user
-		if u, err = s.user(ctx, name); err != nil {
+		if u, _, err = s.user(ctx, name); err != nil {
 			break
 		}
 		if u.label.Instance != "" && u.label.Broker == broker {
@@ -188,39 +190,35 @@ func (s *server) List(ctx context.Context, broker, after string, limit int) (pag
 	return page, last, err
 }
 
-// user reads the user of a name.
-func (s *server) user(ctx context.Context, name string) (user, error) {
-	flags, channels, err := s.getUser(ctx, name)
-	u := user{name: name, exists: flags != nil}
-	for _, c := range channels {
-		if l, ok := parseLabel(c); ok {
-			u.label = l
-		}
-		if by, ok := strings.CutPrefix(c, takenMark); ok && u.taken == "" { // the oldest counts
-			u.taken = by
-		}
-	}
-	return u, err
-}
-
-// getUser returns the flags and channels of a user. Both are nil if there is no such user.
-func (s *server) getUser(ctx context.Context, name string) (flags, channels []string, err error) {
+// user reads the user of a name, and the user's flags, which are nil if there is no such user.
+func (s *server) user(ctx context.Context, name string) (u user, flags []string, err error) {
+	u.name = name
 	got, err := s.do(ctx, "ACL", "GETUSER", name)
 	if err != nil || got.IsNil() {
-		return nil, nil, err
+		return u, nil, err
 	}
 	about, err := got.AsMap()
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading a user: %w", err)
+		return u, nil, fmt.Errorf("reading a user: %w", err)
 	}
 	listed := about["flags"]
 	if flags, err = listed.AsStrSlice(); err != nil {
-		return nil, nil, fmt.Errorf("reading the flags of a user: %w", err)
+		return u, nil, fmt.Errorf("reading the flags of a user: %w", err)
 	}
-	for channel := range strings.FieldsSeq(text(about["channels"])) {
-		channels = append(channels, strings.TrimPrefix(channel, "&"))
+	u.exists = true
+	for channel := range strings.FieldsSeq(text(about["channels"])) { // the server lists the oldest first
+		channel = strings.TrimPrefix(channel, "&")
+		if l, ok := parseLabel(channel); ok {
+			u.label = l
+		}
+		if by, ok := strings.CutPrefix(channel, takenMark); ok {
+			u.taken = cmp.Or(u.taken, by)
+		}
+		if id, ok := strings.CutPrefix(channel, identityMark); ok {
+			u.identity = cmp.Or(u.identity, id)
+		}
 	}
-	return flags, channels, nil
+	return u, flags, nil
 }
 
 // users returns the names of users that begin with a prefix, in order. Hazard: the server sends the names of
