@@ -92,18 +92,13 @@ func NewReader(name string, engine hosted.AddressForm, arns ARNs, client *secret
 // target without a name, LookUp returns all accesses. One secret that cannot be read does not keep
 // the provider from the other targets: its access says why.
 func (s *Reader) LookUp(ctx context.Context, targets []provider.Target) (json.RawMessage, error) {
-	names := s.arns.Names()
-	if !slices.ContainsFunc(targets, func(t provider.Target) bool { return t.Name == "" }) && len(targets) > 0 {
-		names = nil
-		for _, t := range targets {
-			names = append(names, t.Name)
-		}
-	}
+	// A target that is not in today's settings has no access: the provider says so.
+	names := slices.DeleteFunc(s.arns.Names(), func(name string) bool {
+		asked := func(t provider.Target) bool { return t.Name == "" || t.Name == name }
+		return len(targets) > 0 && !slices.ContainsFunc(targets, asked)
+	})
 	accesses := hosted.Accesses{}
 	for _, name := range names {
-		if s.arns[name] == "" {
-			continue // the provider says that the target is not in today's settings
-		}
 		a, err := s.access(ctx, name)
 		switch {
 		case err != nil && (len(names) == 1 || ctx.Err() != nil):
