@@ -160,24 +160,17 @@ const labelMark = "longshore:"
 func (l Label) Text() string {
 	l.Created, l.RetainedUntil = l.Created.UTC().Truncate(time.Millisecond), l.RetainedUntil.UTC().Truncate(time.Millisecond)
 	raw, _ := json.Marshal(l) // texts and a time
-	return labelMark + asciiJSON(raw)
+	return labelMark + unplain.ReplaceAllStringFunc(string(raw), func(char string) (escaped string) {
+		for _, unit := range utf16.Encode([]rune(char)) {
+			escaped += fmt.Sprintf(`\u%04x`, unit)
+		}
+		return escaped
+	})
 }
 
-// asciiJSON escapes every character beyond ASCII, and the single quote, so that no encoding of a
-// server changes the text.
-func asciiJSON(raw []byte) string {
-	var b strings.Builder
-	for _, r := range string(raw) {
-		if r < 0x7f && r != '\'' {
-			b.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-	}
-	return b.String()
-}
+// unplain matches every character that is not printable ASCII, and the single quote. They are escaped,
+// so that no encoding of a server changes the text.
+var unplain = regexp.MustCompile(`[^ -&(-~]`)
 
 // ParseLabel parses a comment; ok is false for a comment that is no label.
 func ParseLabel(text string) (l Label, ok bool) {

@@ -72,32 +72,30 @@ const quarantined = "quarantine"
 
 // Quarantine implements provider.Quarantiner: it admits nobody any more, and ends the sessions.
 func (p *Provider[C, V]) Quarantine(ctx context.Context, h provider.Holding) error {
-	return p.relock(ctx, h, func(l Label) Label {
-		l.Locked = quarantined
-		if !h.RetainedUntil.IsZero() {
-			l.RetainedUntil = h.RetainedUntil
-		}
-		return l
-	})
+	return p.relock(ctx, h, quarantined)
 }
 
 // Release implements provider.Quarantiner.
 func (p *Provider[C, V]) Release(ctx context.Context, h provider.Holding) error {
-	return p.relock(ctx, h, func(l Label) Label {
-		l.Locked, l.RetainedUntil = "", time.Time{}
-		return l
-	})
+	h.RetainedUntil = time.Time{}
+	return p.relock(ctx, h, "")
 }
 
-// relock changes a label, and makes the server enforce it. It leaves a thing alone that is gone or
-// belongs to another owner.
-func (p *Provider[C, V]) relock(ctx context.Context, h provider.Holding, change func(Label) Label) error {
+// relock writes into a label why the thing is locked, if it is, and until when it is retained, and
+// makes the server enforce that. A quarantine without a date leaves the date of a retained instance.
+// relock leaves a thing alone that is gone or belongs to another owner.
+func (p *Provider[C, V]) relock(ctx context.Context, h provider.Holding, locked string) error {
 	return p.put(ctx, h, func(seen V) (any, error) {
 		l, _ := seen.Label(h.Tags)
 		if l.Owner() != h.Tags.Owner() {
 			return nil, nil
 		}
-		if to := change(l); to.Text() != l.Text() {
+		to := l
+		to.Locked = locked
+		if locked == "" || !h.RetainedUntil.IsZero() {
+			to.RetainedUntil = h.RetainedUntil
+		}
+		if to.Text() != l.Text() {
 			return seen.Relabel(h.Tags, to), nil
 		}
 		return seen.Enforce(h.Tags, l), nil
