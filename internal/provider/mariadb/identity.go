@@ -34,31 +34,25 @@ func (s *sqlServer) proven(ctx context.Context, err error) error {
 // Identify implements hosted.Server.
 func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (said hosted.Said, err error) {
 	said, err = s.said(ctx, broker)
-	switch none := errors.Is(err, errNoTable); {
-	case none && !write:
-		return said, nil
-	case none:
-		err = s.prepare(ctx)
-	case err != nil || said.Identity != "" || !write:
+	none := errors.Is(err, errNoTable)
+	if err != nil && !none || said.Identity != "" {
 		return said, err
 	}
-	// If two brokers' steps write at once, the first one counts.
-	if err == nil {
-		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?, 1, '')", broker, rand.Text())
+	if !write {
+		return said, nil
 	}
-	if err != nil {
-		return hosted.Said{}, err
-	}
-	return s.said(ctx, broker)
-}
-
-func (s *sqlServer) prepare(ctx context.Context) error {
-	for _, statement := range schema {
-		if _, err := s.db.ExecContext(ctx, statement); err != nil {
-			return err
+	if none {
+		for _, statement := range schema {
+			if _, err = s.db.ExecContext(ctx, statement); err != nil {
+				return said, err
+			}
 		}
 	}
-	return nil
+	// If two brokers' steps write at once, the first one counts.
+	if _, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?, 1, '')", broker, rand.Text()); err != nil {
+		return said, err
+	}
+	return s.said(ctx, broker)
 }
 
 // said reads the identity and the epoch that the server has for the broker; both are zero before the first

@@ -154,10 +154,7 @@ func (j job) changed(statement string, args ...any) error {
 }
 
 func (j job) put(r record) error {
-	details, err := json.Marshal(r.details)
-	if err != nil {
-		return err
-	}
+	details, _ := json.Marshal(r.details) // texts
 	if !r.exists() {
 		return j.run("INSERT INTO things (name, instance, broker, version, label, details) VALUES (?, ?, ?, 1, ?, ?)",
 			r.name, r.instance, r.label.Broker, r.label.Text(), string(details))
