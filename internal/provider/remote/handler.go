@@ -82,25 +82,20 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 	if w.Close != nil {
 		defer w.Close()
 	}
-	return h.ask(ctx, w, r)
-}
-
-// errLacks says that the provider inside lacks an ability of the one outside.
-var errLacks = errors.New("the provider inside the VPC lacks what is asked of it")
-
-// ask makes the call.
-func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
-	a, err := call(ctx, w, r)
-	if failure, ok := errors.AsType[*provider.Failure](err); ok {
+	a, err = call(ctx, w, r)
+	failure, failed := errors.AsType[*provider.Failure](err)
+	switch page := a.Page; {
+	case failed:
 		return answer{Failure: failure}
-	}
-	if err != nil {
-		page := a.Page
+	case err != nil:
 		a = h.fault(ctx, r, "the call met a fault: the log of the function inside the VPC says which", err)
 		a.Page = page
 	}
 	return a
 }
+
+// errLacks says that the provider inside lacks an ability of the one outside.
+var errLacks = errors.New("the provider inside the VPC lacks what is asked of it")
 
 // call proves the target of a step, and calls the provider's method for the verb. The step goes no further if
 // it has just learnt its target, or if the target is another one.
