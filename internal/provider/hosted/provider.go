@@ -125,8 +125,8 @@ func BindingTags(b provider.Binding) provider.Tags {
 // step works on the server of an instance once the server has proven its identity: the recorded one, or
 // for an instance without, the one that its plan names. The step is done unless an error says otherwise.
 func (p *Provider[C, V]) step(
-	ctx context.Context, of provider.Instance, work func(*Site[C, V]) (provider.Status, error),
-) (st provider.Status, err error) {
+	ctx context.Context, of provider.Instance, work func(*Site[C, V]) error,
+) (provider.Status, error) {
 	t := of.Target
 	if t.Name == "" {
 		t.Name = TargetIn(of.Snapshot)
@@ -134,7 +134,7 @@ func (p *Provider[C, V]) step(
 	at, err := p.At(ctx, t, of.Epoch)
 	if err == nil {
 		defer at.Leave()
-		st, err = work(at)
+		err = work(at)
 	}
 	if later, ok := errors.AsType[*Later](err); ok {
 		return later.Status, nil
@@ -142,8 +142,7 @@ func (p *Provider[C, V]) step(
 	if err != nil {
 		return provider.Status{}, err
 	}
-	st.Done, st.Percent = true, 100
-	return st, nil
+	return provider.Status{Done: true, Percent: 100}, nil
 }
 
 // change is a step of an instance by a verb of the engine, if the instance's label passes the check.
@@ -152,12 +151,12 @@ func (p *Provider[C, V]) change(
 	verb func(context.Context, *Site[C, V], provider.Instance) (Decide[V], error),
 ) (provider.Status, error) {
 	t := provider.TagsOf(in)
-	return p.step(ctx, in, func(at *Site[C, V]) (st provider.Status, err error) {
+	return p.step(ctx, in, func(at *Site[C, V]) error {
 		next, err := verb(ctx, at, in)
 		if err == nil {
 			_, err = at.Run(ctx, t, Owned(t, check, next))
 		}
-		return st, err
+		return err
 	})
 }
 
@@ -170,7 +169,7 @@ func (p *Provider[C, V]) Provision(ctx context.Context, in provider.Instance) (p
 		return provider.Status{}, provider.Failf("An instance of this service cannot be made from another one. Order an empty " +
 			"one, and copy the data.")
 	}
-	return p.step(ctx, in, func(at *Site[C, V]) (st provider.Status, err error) { return st, p.Restore(ctx, at, in) })
+	return p.step(ctx, in, func(at *Site[C, V]) error { return p.Restore(ctx, at, in) })
 }
 
 // Update implements provider.Provider. An update that fails leaves the instance unchanged, and may
@@ -191,18 +190,22 @@ func (p *Provider[C, V]) Deprovision(ctx context.Context, in provider.Instance) 
 // Bind implements provider.Provider.
 func (p *Provider[C, V]) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	t := BindingTags(b)
-	return p.step(ctx, b.Instance, func(at *Site[C, V]) (st provider.Status, err error) {
+	bound := provider.Status{Done: true, Percent: 100}
+	st, err := p.step(ctx, b.Instance, func(at *Site[C, V]) error {
 		next, grant, err := p.Engine.Bind(ctx, at, b)
 		if err != nil {
-			return st, err
+			return err
 		}
 		seen, err := at.Run(ctx, t, Owned(provider.TagsOf(b.Instance), Used, Owned(t, Any, next)))
-		if err == nil && p.Remark != nil {
-			st.Description = p.Remark(ctx, at.Server, t, seen)
+		if bound.Grant = grant; err == nil && p.Remark != nil {
+			bound.Description = p.Remark(ctx, at.Server, t, seen)
 		}
-		st.Grant = grant
-		return st, err
+		return err
 	})
+	if st.Done {
+		st = bound
+	}
+	return st, err
 }
 
 // Describe implements provider.Describer. It describes only the owner's thing: the names that it
@@ -233,12 +236,12 @@ const maxExpels = 5
 func (p *Provider[C, V]) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
 	t := BindingTags(b)
 	for range maxExpels {
-		st, err = p.step(ctx, b.Instance, func(at *Site[C, V]) (st provider.Status, err error) {
+		st, err = p.step(ctx, b.Instance, func(at *Site[C, V]) error {
 			next, err := p.Engine.Unbind(ctx, at, b)
 			if err == nil {
 				_, err = at.Run(ctx, t, Owned(t, Any, next))
 			}
-			return st, err
+			return err
 		})
 		if err == nil || p.Expel == nil || !p.Expel(ctx, b, err) {
 			break

@@ -210,8 +210,9 @@ func (s *server) Identify(ctx context.Context, broker string, write bool) (said 
 	return said, err
 }
 
-// name writes an identity to the server, and returns the user that holds it. Hazard: the command turns off the user that it names. If a user
-// of that name can log in, name refuses: it belongs to somebody, and may be the broker's own login.
+// name writes an identity to the server, and returns the user that holds it. Hazard: the command turns off
+// the user that it names. If a user of that name can log in, name refuses: it belongs to somebody, and may be
+// the broker's own login.
 func (s *server) name(ctx context.Context, flags []string) (holder user, err error) {
 	if err := s.sound(ctx); err != nil {
 		return holder, err
