@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 const (
@@ -113,8 +113,7 @@ func settingsOf(fixed map[string]any) (s settings, err error) {
 
 // Check is a check.Func. Instances record no snapshot.
 func Check(plan check.Plan) (json.RawMessage, error) {
-	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
-		value := plan.Settings[name]
+	for name, value := range sorted.Map(plan.Settings) {
 		if _, err := settingsOf(map[string]any{name: value}); err != nil || value == nil || value == "" {
 			return nil, &advice.Error{Name: name, What: "is no setting of the demo, or has a value that it does not understand",
 				Remedy: "write delay_seconds, a number from 0 to 604800; fail, one of provision, update, deprovision, bind and " +

@@ -2,11 +2,11 @@ package hosted
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // A Number is an optional setting of a plan: a whole number from 1 to Max.
@@ -36,7 +36,7 @@ func ReadSettings(settings map[string]any, d *Deletion, numbers []Number, others
 		}
 		*n.Into = number
 	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
+	for name := range sorted.Map(settings) {
 		if !slices.Contains(names, name) {
 			return advice.For(name, "is no setting of databases", "remove it, or write one of "+strings.Join(names, ", "))
 		}

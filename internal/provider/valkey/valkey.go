@@ -8,13 +8,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -49,7 +48,7 @@ func New(o Options) *Provider {
 // neither its memory nor its connections.
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var d hosted.Deletion
-	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
+	for name := range sorted.Map(plan.Settings) {
 		if name != "retain_days" && name != "on_delete" {
 			return nil, advice.For(name, "is no setting of a Valkey plan", "leave it out: Valkey limits neither memory nor "+
 				"connections of a user")

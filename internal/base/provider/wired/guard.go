@@ -3,11 +3,11 @@ package wired
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // A Guarded is an inventory that skips, with an error, each target that was restored or that
@@ -60,8 +60,8 @@ func (g Guarded) List(ctx context.Context, cursor string) ([]provider.Holding, s
 			continue
 		}
 		page = slices.DeleteFunc(page, func(h provider.Holding) bool { return restored[h.Target.Name] != nil })
-		for _, name := range slices.Sorted(maps.Keys(restored)) {
-			err = errors.Join(err, restored[name])
+		for _, behind := range sorted.Map(restored) {
+			err = errors.Join(err, behind)
 		}
 		return page, next, err
 	}

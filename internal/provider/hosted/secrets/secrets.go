@@ -19,6 +19,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -58,8 +59,8 @@ func Parse(setting, text string) (ARNs, error) {
 // String returns the form that Parse reads.
 func (s ARNs) String() string {
 	var parts []string
-	for _, name := range s.Names() {
-		parts = append(parts, name+"="+s[name])
+	for name, arn := range sorted.Map(s) {
+		parts = append(parts, name+"="+arn)
 	}
 	return strings.Join(parts, ",")
 }
