@@ -25,20 +25,6 @@ type pass struct {
 	Found int `json:"found,omitempty"`
 }
 
-// recall returns the pass to go on with: the remembered one, or a new one if the remembered one is of another
-// operation or another run of the server.
-func recall(remembered provider.State, operation, run string) (pass, error) {
-	anew := pass{Operation: operation, Run: run, Cursor: scanStart}
-	at := anew
-	if err := remembered.Read(passFormat, &at); err != nil {
-		return at, err
-	}
-	if at.Operation != operation || at.Run != run {
-		return anew, nil
-	}
-	return at, nil
-}
-
 // erase removes the keys that match a pattern. It returns nil only when a whole pass over all keys has found
 // no such key; until then it returns a hosted.Later.
 func (s *server) erase(ctx context.Context, in provider.Instance, pattern string) error {
@@ -46,9 +32,13 @@ func (s *server) erase(ctx context.Context, in provider.Instance, pattern string
 	if err != nil {
 		return err
 	}
-	at, err := recall(in.State, in.Operation.ID, run)
-	if err != nil {
+	anew := pass{Operation: in.Operation.ID, Run: run, Cursor: scanStart}
+	at := anew
+	if err := in.State.Read(passFormat, &at); err != nil {
 		return err
+	}
+	if at.Operation != anew.Operation || at.Run != run { // the cursor of another operation or run is worth nothing
+		at = anew
 	}
 	long, cancel := context.WithTimeout(ctx, eraseFor)
 	defer cancel()
