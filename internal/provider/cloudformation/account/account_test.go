@@ -82,6 +82,24 @@ func TestResourcesAreRefused(t *testing.T) {
 	}
 }
 
+// IAM refuses a policy that has a Sid twice. Files of permissions may have the same ones, and those of the guards.
+func TestAServiceRoleHasEachSidOnce(t *testing.T) {
+	o := queue(t)
+	for _, sid := range []string{"Queues", "Queues", "Templates", "OtherSecrets"} {
+		d := queue(t).Permissions[0]
+		d.Statement[0].Sid = sid
+		o.Permissions = append(o.Permissions, d)
+	}
+	all, sids := account.ServiceRights(scope, o), map[string]int{}
+	for _, s := range all {
+		if sids[s.Sid]++; s.Sid != "" && sids[s.Sid] > 1 {
+			t.Errorf("%q is the Sid of two statements", s.Sid)
+		}
+	}
+	expect.Same(t, "statements of permissions", 2*len(o.Permissions), sids[""])
+	expect.Same(t, "guards with a Sid", len(all)-sids[""], len(sids)-1)
+}
+
 // However many targets a broker has, its rights fit into policies that IAM takes, and all of them together say what one would.
 func TestRightsInParts(t *testing.T) {
 	for _, targets := range []int{0, 4, 90} {

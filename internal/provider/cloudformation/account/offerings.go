@@ -77,10 +77,13 @@ func (o *Offering) add(c *catalog.Catalog, m plan.Settings, seen map[string]bool
 	return nil
 }
 
-// permissions returns the statements of permissions.json with the broker's prefix filled in.
+// permissions returns the statements of permissions.json with the broker's prefix filled in. They
+// have no Sids: those of two plans, or of a plan and a guard, could be the same, and IAM takes each
+// once in a policy.
 func (o Offering) permissions(scope plan.Scope) (all []iampolicy.Statement) {
 	for _, d := range o.Permissions {
 		for _, s := range d.Statement {
+			s.Sid = ""
 			all = append(all, s.Map(prefixed(scope)))
 		}
 	}
