@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,29 +60,24 @@ func (p preparation) find(ctx context.Context, kind, name string) (id string, er
 // never make it again.
 func (p preparation) strays(ctx context.Context, want, has parsed) (found []types.ResourceToImport, err error) {
 	var gone []string
-	for id, resource := range sorted.Map(want.resources) {
-		var r struct {
-			Type       string
-			Properties map[string]json.RawMessage
-		}
-		if err := json.Unmarshal(resource, &r); err != nil {
-			return nil, fmt.Errorf("reading resource %s of a template: %w", id, err)
-		}
-		kind, adoptable := adoptions[r.Type]
-		lacking := p.Emulated && r.Type == "AWS::IAM::ManagedPolicy" // an emulator cannot import it
+	for id, r := range sorted.Map(want.Resources) {
+		kind, _ := r["Type"].(string)
+		properties, _ := r["Properties"].(map[string]any)
+		as, adoptable := adoptions[kind]
+		lacking := p.Emulated && kind == "AWS::IAM::ManagedPolicy" // an emulator cannot import it
 		if !adoptable || lacking {
 			continue
 		}
-		name, err := p.find(ctx, r.Type, p.inPlace(r.Properties[kind.named]))
-		_, stands := has.resources[id]
+		name, err := p.find(ctx, kind, p.inPlace(properties[as.named]))
+		_, stands := has.Resources[id]
 		switch absent := awserr.Is(err, awserr.Absent); {
 		case absent && stands:
-			gone = append(gone, fmt.Sprintf("%s (%s)", name, r.Type))
+			gone = append(gone, fmt.Sprintf("%s (%s)", name, kind))
 		case err != nil && !absent:
-			return nil, fmt.Errorf("checking whether the %s of resource %s exists: %w", r.Type, id, err)
+			return nil, fmt.Errorf("checking whether the %s of resource %s exists: %w", kind, id, err)
 		case !absent && !stands:
 			found = append(found, types.ResourceToImport{
-				LogicalResourceId: &id, ResourceType: &r.Type, ResourceIdentifier: map[string]string{kind.key: name},
+				LogicalResourceId: &id, ResourceType: &kind, ResourceIdentifier: map[string]string{as.key: name},
 			})
 		}
 	}
@@ -98,13 +92,11 @@ func (p preparation) strays(ctx context.Context, want, has parsed) (found []type
 }
 
 // inPlace returns a name from a template with the location filled in.
-func (p preparation) inPlace(value json.RawMessage) (name string) {
-	var filled struct {
-		Sub string `json:"Fn::Sub"`
+func (p preparation) inPlace(value any) string {
+	if filled, is := value.(map[string]any); is {
+		value = filled["Fn::Sub"]
 	}
-	if json.Unmarshal(value, &name) != nil && json.Unmarshal(value, &filled) == nil {
-		name = filled.Sub
-	}
+	name, _ := value.(string)
 	return strings.NewReplacer("${AWS::Partition}", p.Partition, "${AWS::AccountId}", p.Account,
 		"${AWS::Region}", p.Region).Replace(name)
 }
@@ -117,7 +109,7 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	after := parsed{members: want.members, resources: maps.Clone(has.resources)}
+	after := parsed{want.members, maps.Clone(has.Resources)}
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &p.name, ChangeSetName: new("adopt"), ChangeSetType: types.ChangeSetTypeImport,
 		Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam}, ResourcesToImport: found,
@@ -125,16 +117,10 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	var names []string
 	for _, s := range found {
 		id := *s.LogicalResourceId
-		if after.resources[id], err = bare(want.resources[id]); err != nil {
-			return nil, err
-		}
+		after.Resources[id] = bare(want.Resources[id])
 		ids, names = append(ids, id), slices.AppendSeq(names, maps.Values(s.ResourceIdentifier))
 	}
-	body, err := after.body()
-	if err != nil {
-		return nil, err
-	}
-	if in.TemplateBody, in.TemplateURL, err = p.source(ctx, body); err != nil {
+	if in.TemplateBody, in.TemplateURL, err = p.source(ctx, after.body()); err != nil {
 		return nil, err
 	}
 	p.Say("adopting what exists outside the stack %s: %s", p.name, strings.Join(names, ", "))
@@ -154,26 +140,24 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 // bare returns a resource in the form in which it is imported: its names, and only properties that
 // the update can change. The documents of policies are required; these allow nothing, and an import
 // does not apply them.
-func bare(resource json.RawMessage) (json.RawMessage, error) {
-	var r map[string]any
-	if err := json.Unmarshal(resource, &r); err != nil {
-		return nil, fmt.Errorf("reading a resource of a template: %w", err)
-	}
-	all, _ := r["Properties"].(map[string]any)
-	for name := range all {
+func bare(resource map[string]any) map[string]any {
+	properties, _ := resource["Properties"].(map[string]any)
+	left := map[string]any{}
+	for name, value := range properties {
 		switch name {
 		case "PolicyDocument", "AssumeRolePolicyDocument":
-			all[name] = map[string]any{"Version": "2012-10-17", "Statement": []any{}}
+			left[name] = map[string]any{"Version": "2012-10-17", "Statement": []any{}}
 		case "BucketName", "Bucket", "RoleName", "ManagedPolicyName", "Path":
+			left[name] = value
 		case "Description":
-			if r["Type"] == "AWS::IAM::Role" {
-				delete(all, name)
+			if resource["Type"] != "AWS::IAM::Role" {
+				left[name] = value
 			}
-		default:
-			delete(all, name)
 		}
 	}
-	return json.Marshal(r)
+	out := maps.Clone(resource)
+	out["Properties"] = left
+	return out
 }
 
 // importPatience is how long an import may take. An import makes nothing, so if it has not ended by

@@ -43,21 +43,20 @@ type preparation struct {
 	bucket string
 }
 
-// A parsed template has the members of a template, and its resources one by one, so that they can
-// be merged.
+// A parsed template has the members of a template as JSON has them, and its resources one by one, so
+// that they can be merged.
 type parsed struct {
-	members   map[string]json.RawMessage
-	resources map[string]json.RawMessage
+	members   map[string]any
+	Resources map[string]map[string]any
 }
 
-const templateResources = "Resources"
-
 func parseTemplate(body []byte) (t parsed, err error) {
-	if err := json.Unmarshal(body, &t.members); err != nil {
-		return t, fmt.Errorf("reading a template: %w", err)
+	err = cmp.Or(json.Unmarshal(body, &t.members), json.Unmarshal(body, &t))
+	if err == nil && t.Resources == nil {
+		err = errors.New("it has no resources")
 	}
-	if err := json.Unmarshal(t.members[templateResources], &t.resources); err != nil {
-		return t, fmt.Errorf("reading the resources of a template: %w", err)
+	if err != nil {
+		return t, fmt.Errorf("reading a template: %w", err)
 	}
 	return t, nil
 }
@@ -66,14 +65,11 @@ func parseTemplate(body []byte) (t parsed, err error) {
 func (t parsed) exists() bool { return t.members != nil }
 
 // body returns the text of the template. The same resources give the same text.
-func (t parsed) body() ([]byte, error) {
-	resources, err := json.Marshal(t.resources)
-	if err != nil {
-		return nil, err
-	}
+func (t parsed) body() []byte {
 	members := maps.Clone(t.members)
-	members[templateResources] = resources
-	return json.Marshal(members)
+	members["Resources"] = t.Resources
+	raw, _ := json.Marshal(members) // what was read always encodes
+	return raw
 }
 
 // Changes says what a preparation has done.
@@ -96,7 +92,7 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 		return out, err
 	}
 	if p.Emulated {
-		delete(want.resources, "TemplatesPolicy") // the policy requires TLS, which emulators lack
+		delete(want.Resources, "TemplatesPolicy") // the policy requires TLS, which emulators lack
 	}
 	has, err := p.current(ctx)
 	if err != nil {
@@ -105,17 +101,17 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 	if out.Adopted, err = p.adopt(ctx, want, &has); err != nil {
 		return out, err
 	}
-	for id, wanted := range sorted.Map(want.resources) {
-		switch was, known := has.resources[id]; {
+	for id, wanted := range sorted.Map(want.Resources) {
+		switch was, known := has.Resources[id]; {
 		case !known:
 			out.Made = append(out.Made, id)
-		case !sameJSON(was, wanted):
+		case !reflect.DeepEqual(was, wanted):
 			out.Changed = append(out.Changed, id)
 		}
 	}
-	for id, was := range sorted.Map(has.resources) {
-		if _, wanted := want.resources[id]; !wanted {
-			want.resources[id] = was
+	for id, was := range sorted.Map(has.Resources) {
+		if _, wanted := want.Resources[id]; !wanted {
+			want.Resources[id] = was
 			out.Kept = append(out.Kept, id)
 		}
 	}
@@ -126,10 +122,7 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 		}
 		return out, err
 	}
-	body, err := want.body()
-	if err != nil {
-		return out, err
-	}
+	body := want.body()
 	if len(body) > mostInline {
 		if has, err = p.bucketFirst(ctx, has, want); err != nil {
 			return out, err
@@ -141,20 +134,16 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 // bucketFirst adds only its own bucket to the stack, if it has none yet: CloudFormation then reads
 // the long template from there. It returns what the stack has then.
 func (p preparation) bucketFirst(ctx context.Context, has, want parsed) (parsed, error) {
-	first := parsed{members: want.members, resources: maps.Clone(has.resources)}
-	for id, r := range want.resources {
-		if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // the bucket's policy matches, too
-			first.resources[id] = r
+	first := parsed{want.members, maps.Clone(has.Resources)}
+	for id, r := range want.Resources {
+		if kind, _ := r["Type"].(string); strings.HasPrefix(kind, "AWS::S3::Bucket") { // the bucket's policy too
+			first.Resources[id] = r
 		}
 	}
-	if len(first.resources) == len(has.resources) {
+	if len(first.Resources) == len(has.Resources) {
 		return has, nil
 	}
-	body, err := first.body()
-	if err != nil {
-		return has, err
-	}
-	return first, p.bring(ctx, has.exists(), body)
+	return first, p.bring(ctx, has.exists(), first.body())
 }
 
 // source returns how CloudFormation gets a template: inline in the call, or, if it is too long for
@@ -171,15 +160,10 @@ func (p preparation) source(ctx context.Context, body []byte) (inline, url *stri
 	return nil, new(p.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key)), nil
 }
 
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
-}
-
 // current returns the template of the stack, if there is one. It removes an empty stack whose creation has failed,
 // and continues a rollback that has failed.
 func (p preparation) current(ctx context.Context) (parsed, error) {
-	none := parsed{resources: map[string]json.RawMessage{}}
+	none := parsed{Resources: map[string]map[string]any{}}
 	s, err := p.settled(ctx)
 	if err != nil || s == nil {
 		return none, err
