@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -65,6 +66,12 @@ type Found struct {
 	Tags      map[string]string
 	// Trust is the policy document that says who may assume a role; empty for a user.
 	Trust string
+}
+
+// of returns whose it is by its tags; zero if they do not say, so that it is nobody's.
+func (f Found) of() provider.Tags {
+	tags, _ := label.Read(f.Tags)
+	return tags
 }
 
 // Wanted is a user or role to be made.

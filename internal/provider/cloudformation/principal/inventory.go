@@ -117,9 +117,7 @@ func (k *Keeper) tagsOf(ctx context.Context, f Found) (provider.Tags, error) {
 	if err != nil {
 		return tags, fmt.Errorf("reading the tags of a %s: %w", f.Kind, err)
 	}
-	if tags, err = label.Read(full.Tags); err != nil {
-		return provider.Tags{}, nil
-	}
+	tags = full.of()
 	k.read.Put(id, tags)
 	return tags, nil
 }
@@ -136,7 +134,7 @@ const (
 func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (*Found, error) {
 	all, err := k.named(ctx, h.Name)
 	for _, f := range all {
-		if tags, err := label.Read(f.Tags); err == nil && tags == h.Tags {
+		if f.of() == h.Tags {
 			return &f, nil
 		}
 	}

@@ -234,11 +234,11 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 		Tags: append(label.Write(t.tags), plan.PlaceLabels(t.b.Instance.Place)...),
 	}
 	if t.kind == plan.Role {
-		who, err := t.trust(t.externalID())
+		names, err := t.trusted()
 		if err != nil {
 			return nil, t.wrong("assume", err)
 		}
-		w.Trust = who.document()
+		w.Trust = trust(names, t.externalID())
 	}
 	err := t.IAM.Create(ctx, t.kind, w)
 	if awserr.Is(err, awserr.Exists) {
@@ -378,5 +378,5 @@ func (t *task) role(ctx context.Context, mine *Found) (st provider.Status, err e
 func (t *task) externalID() string {
 	sum := hmac.New(sha256.New, t.b.Secret)
 	sum.Write([]byte("external id of a role"))
-	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:20])
+	return base32.StdEncoding.EncodeToString(sum.Sum(nil)[:20])
 }

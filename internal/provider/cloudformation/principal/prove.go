@@ -11,30 +11,21 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // NewProver returns a Prover that makes calls in the config's region, at the config's endpoint if
 // it has one. It does not use the config's credentials. now dates the signatures.
-func NewProver(cfg aws.Config, now func() time.Time) Prover {
-	p := prover{region: cfg.Region, client: cfg.HTTPClient, now: now, endpoint: aws.ToString(cfg.BaseEndpoint)}
-	if p.client == nil {
-		p.client = awshttp.NewBuildableClient()
-	}
-	return p
-}
+func NewProver(cfg aws.Config, now func() time.Time) Prover { return prover{cfg, now} }
 
 type prover struct {
-	region, endpoint string
-	client           aws.HTTPClient
-	now              func() time.Time
+	aws.Config
+	now func() time.Time
 }
 
 const (
@@ -73,10 +64,10 @@ func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values ma
 		request.Header.Set("X-Amz-Content-Sha256", digest)
 	}
 	credentials := aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret}
-	if err := signer.SignHTTP(ctx, credentials, request, digest, proof.Service, p.region, p.now()); err != nil {
+	if err := signer.SignHTTP(ctx, credentials, request, digest, proof.Service, p.Region, p.now()); err != nil {
 		return false, "", fmt.Errorf("signing a proof: %w", err)
 	}
-	response, err := p.client.Do(request)
+	response, err := p.HTTPClient.Do(request)
 	if err != nil {
 		return false, "", fmt.Errorf("calling %s: %w", proof.Service, err)
 	}
@@ -105,7 +96,7 @@ func (p prover) request(ctx context.Context, proof *plan.Proof, values map[strin
 		}
 		*text = filled
 	}
-	address := cmp.Or(p.endpoint, fmt.Sprintf("https://%s.%s.%s", proof.Service, p.region,
+	address := cmp.Or(aws.ToString(p.BaseEndpoint), fmt.Sprintf("https://%s.%s.%s", proof.Service, p.Region,
 		cmp.Or(values[plan.ValueSuffix], "amazonaws.com")))
 	address = strings.TrimSuffix(address, "/") + path
 	if query != "" {
@@ -142,17 +133,13 @@ func inJSON(text string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// code returns the code of an error in XML or JSON.
+// code returns the code of an error in XML or JSON. Its pattern is compiled only when a proof has
+// failed: it is by far the largest one, and each start would pay for it.
 func code(body []byte) string {
-	found := codes().FindSubmatch(body)
+	found := regexp.MustCompile(
+		`<Code>(\w{1,80})</Code>|"(?:__type|code|Code)"\s*:\s*"(?:[\w.]*#)?(\w{1,80})`).FindSubmatch(body)
 	if found == nil {
 		return "without a code"
 	}
 	return string(bytes.Join(found[1:], nil))
 }
-
-// codes is compiled on first use: it is by far the largest pattern, and each start would pay for
-// it.
-var codes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`<Code>(\w{1,80})</Code>|"(?:__type|code|Code)"\s*:\s*"(?:[\w.]*#)?(\w{1,80})`)
-})

@@ -9,7 +9,6 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -54,8 +53,7 @@ func (t *task) owned(ctx context.Context, f Found) (Found, error) {
 	if err != nil {
 		return full, fmt.Errorf("reading a %s: %w", f.Kind, err)
 	}
-	of, err := label.Read(full.Tags)
-	if err != nil || of != t.tags {
+	if full.of() != t.tags {
 		t.Log.Error("something of others has the name of a binding's principal: it was left alone", "name", f.Name)
 		return full, provider.Failf("Something else has the name of this binding's principal, and was left alone. Tell the " +
 			"operator of the broker.")

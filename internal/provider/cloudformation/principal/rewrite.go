@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -26,7 +25,7 @@ func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Setti
 	for _, f := range all {
 		document, err := plan.FillPolicy(f.Kind, m.Policy, values)
 		if err == nil && m.Principal == plan.Role {
-			_, err = t.trust("x")
+			_, err = t.trusted()
 		}
 		if err != nil {
 			return false, t.wrong("rewriting", err)
@@ -60,8 +59,7 @@ func (t *task) rewrite(ctx context.Context, f Found, document string) (bool, err
 	if err != nil {
 		return false, err
 	}
-	tags, err := label.Read(full.Tags)
-	if err != nil || tags.OfInstance() != t.tags || tags.Binding == "" {
+	if of := full.of(); of.OfInstance() != t.tags || of.Binding == "" {
 		t.Log.Warn("something of others is among the principals of an instance: the broker left it alone", "name", f.Name)
 		return false, nil
 	}

@@ -28,28 +28,29 @@ type trustStatement struct {
 
 const externalIDKey = "sts:ExternalId"
 
-// trust returns a policy that lets the principals that the plan names assume a role, only with the
-// binding's external id.
-func (t *task) trust(externalID string) (trustPolicy, error) {
-	s := trustStatement{Effect: iampolicy.EffectAllow, Action: "sts:AssumeRole"}
+// trusted returns the ARNs of the principals that the plan lets assume a role.
+func (t *task) trusted() (names iampolicy.Texts, err error) {
 	for _, name := range t.m.Assume {
 		if name == "" || strings.ContainsAny(name, "*?$") {
-			return trustPolicy{}, errors.New("it must name accounts and roles one by one")
+			return nil, errors.New("it must name accounts and roles one by one")
 		}
 		if strings.Trim(name, "0123456789") == "" {
 			name = "arn:" + t.values[plan.ValuePartition] + ":iam::" + name + ":root"
 		}
-		s.Principal.AWS = append(s.Principal.AWS, name)
+		names = append(names, name)
 	}
-	if len(t.m.Assume) == 0 {
-		return trustPolicy{}, errors.New("it names nobody")
+	if len(names) == 0 {
+		return nil, errors.New("it names nobody")
 	}
-	s.Condition.StringEquals = map[string]string{externalIDKey: externalID}
-	return trustPolicy{Version: iampolicy.Version, Statement: []trustStatement{s}}, nil
+	return names, nil
 }
 
-func (p trustPolicy) document() string {
-	raw, _ := json.Marshal(p) // texts always encode
+// trust returns a policy that lets the names assume a role, only with the binding's external id.
+func trust(names iampolicy.Texts, externalID string) string {
+	s := trustStatement{Effect: iampolicy.EffectAllow, Action: "sts:AssumeRole"}
+	s.Principal.AWS = names
+	s.Condition.StringEquals = map[string]string{externalIDKey: externalID}
+	raw, _ := json.Marshal(trustPolicy{iampolicy.Version, []trustStatement{s}}) // texts always encode
 	return string(raw)
 }
 
@@ -64,14 +65,14 @@ func (t *task) entrust(ctx context.Context, role Found) (bool, error) {
 		return false, nil
 	}
 	s := has.Statement[0]
-	want, err := t.trust(s.Condition.StringEquals[externalIDKey])
+	names, err := t.trusted()
 	if err != nil {
 		return false, t.wrong("assume", err)
 	}
-	if sameNames(s.Principal.AWS, want.Statement[0].Principal.AWS) {
+	if sameNames(s.Principal.AWS, names) {
 		return false, nil
 	}
-	return true, t.IAM.SetTrust(ctx, role.Name, want.document())
+	return true, t.IAM.SetTrust(ctx, role.Name, trust(names, s.Condition.StringEquals[externalIDKey]))
 }
 
 // sameNames compares names, in any order.
