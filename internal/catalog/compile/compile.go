@@ -15,7 +15,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
@@ -133,18 +132,7 @@ func (c *compiler) source(source Source) {
 }
 
 // ofOfferings is the schema of offering files.
-var ofOfferings = compiled("offering files", offerings.Schema)
-
-// compiled returns one of the package's own schemas, compiled when it is first asked for.
-func compiled(of string, text []byte) func() *schema.Schema {
-	return sync.OnceValue(func() *schema.Schema {
-		s, broken := schema.New(text)
-		if broken != nil {
-			panic(fmt.Sprintf("the schema of %s does not compile: %v", of, broken))
-		}
-		return s
-	})
-}
+var ofOfferings = schema.Own("offering files", offerings.Schema)
 
 // file reads one offering, and reports whether it could be read at all.
 func (c *compiler) file(d *draft, files fs.FS, name string) bool {

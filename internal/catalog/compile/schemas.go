@@ -39,7 +39,7 @@ var keywordsText []byte
 
 // ofKeywords is the schema of keywords' values. The drafts agree on most keywords; a keyword
 // that only a later draft knows is checked all the same.
-var ofKeywords = compiled("keywords", keywordsText)
+var ofKeywords = schema.Own("keywords", keywordsText)
 
 // violationsOf checks a schema by CAT-21: whether its keywords have valid values, and whether it compiles for use.
 func violationsOf(text []byte) []schema.Violation {

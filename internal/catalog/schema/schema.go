@@ -11,11 +11,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // drafts holds the years or numbers of the drafts, by the value of $schema without a final "#".
@@ -87,6 +89,17 @@ type Schema struct {
 	// tracks says that the schema asks which members and items have been judged; only then are
 	// they recorded.
 	tracks bool
+}
+
+// Own returns one of the program's own schemas, compiled when it is first asked for.
+func Own(of string, text []byte) func() *Schema {
+	return sync.OnceValue(func() *Schema {
+		s, broken := New(text)
+		if broken != nil {
+			panic(fmt.Sprintf("the schema of %s does not compile: %v", of, broken))
+		}
+		return s
+	})
 }
 
 // A node is one of the schemas in a document. Keywords that it does not have are nil.

@@ -12,12 +12,12 @@ import (
 
 // binding reads the policy of a binding, and checks all texts that values are filled into.
 func (c *checker) binding(known map[string]bool) {
-	if c.policyName == "" {
+	if c.PolicyFile == "" {
 		if _, err := fs.Stat(c.Files, policyFile); err != nil && !c.Bindable {
 			return
 		}
 	}
-	d := c.file(c.policyName, policyFile)
+	d := c.file(c.PolicyFile, policyFile)
 	if d == nil || known == nil {
 		return
 	}

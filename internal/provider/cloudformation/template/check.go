@@ -118,14 +118,14 @@ func FileOf(checked check.Plan) string {
 	if s.Existing != nil {
 		return ""
 	}
-	return named(s.templateName, checked.Files)
+	return named(s.TemplateFile, checked.Files)
 }
 
 // stack reads the parts of which an instance's stack is made. It returns the names that texts may
 // use: the stack's outputs, and the values that all plans have.
 func (c *checker) stack() map[string]bool {
-	d := c.file(named(c.templateName, c.Files), templateFile)
-	permissions := c.file(c.permissionsName, permissionsFile)
+	d := c.file(named(c.TemplateFile, c.Files), templateFile)
+	permissions := c.file(c.PermissionsFile, permissionsFile)
 	if d == nil || permissions == nil {
 		return nil
 	}

@@ -34,8 +34,8 @@ func (all Permits) Add(checked check.Plan) error {
 		return nil
 	}
 	c := &checker{Plan: checked, settings: s, model: &model{}}
-	file := cmp.Or(s.permissionsName, permissionsFile)
-	t, d := c.file(named(s.templateName, c.Files), templateFile), c.file(file, permissionsFile)
+	file := cmp.Or(s.PermissionsFile, permissionsFile)
+	t, d := c.file(named(s.TemplateFile, c.Files), templateFile), c.file(file, permissionsFile)
 	if len(c.problems) > 0 {
 		return c.problems[0]
 	}

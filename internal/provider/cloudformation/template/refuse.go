@@ -132,9 +132,9 @@ func (c *checker) bounded(name string, r resource) {
 
 func (c *checker) warn(e *advice.Error) {
 	known := false
-	for _, s := range c.silenced {
-		if strings.Contains(e.Error(), s.about) {
-			s.met, known = true, true
+	for i, s := range c.Silenced {
+		if s.About != "" && strings.Contains(e.Error(), s.About) {
+			c.Silenced[i].met, known = true, true
 		}
 	}
 	if !known {
@@ -144,9 +144,9 @@ func (c *checker) warn(e *advice.Error) {
 
 // unmet warns of silences that match no warning: they would hide the next one that they match.
 func (c *checker) unmet() {
-	for _, s := range c.silenced {
+	for _, s := range c.Silenced {
 		if !s.met {
-			c.Warn(*advice.For("warnings", fmt.Sprintf("silence %q, which is in no warning of this plan", s.about), "remove it"))
+			c.Warn(*advice.For("warnings", fmt.Sprintf("silence %q, which is in no warning of this plan", s.About), "remove it"))
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (c *checker) property(name string, p parameter, s plan.Source) mapping {
 		c.wrong("/Parameters"+slot(name), "parameter "+name+" "+what, mend)
 	}
 	property := bounds(p, problem)
-	narrow(property, c.narrowed[name], func(keyword, what, mend string) {
+	narrow(property, c.Sources[name].Schema, func(keyword, what, mend string) {
 		c.about("parameters."+name+".schema."+keyword, what, mend)
 	})
 	switch most, why, mend := longest(property); {
@@ -257,13 +257,8 @@ func atLeast(a, b any) bool {
 // numberText returns a number of a template or of settings as text; empty if the value is not a
 // number.
 func numberText(v any) string {
-	switch v := v.(type) {
-	case json.Number:
-		return v.String()
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	return ""
+	n, _ := v.(json.Number)
+	return n.String()
 }
 
 func count(v any) (int, bool) {
@@ -277,7 +272,7 @@ var hidden = []string{"password", "passphrase", "secret", "token", "private_key"
 // secrets refuses a template's parameter that takes a user's secret and shows it.
 func (c *checker) secrets() {
 	for name, s := range sorted.Map(c.Parameters) {
-		own := c.narrowed[name]
+		own := c.Sources[name].Schema
 		is := own["format"] == "password" || own["writeOnly"] == true
 		for _, part := range hidden {
 			is = is || strings.Contains(strings.ToLower(s.Parameter), part)
