@@ -90,9 +90,9 @@ func (c *checker) file(named, otherwise string) *document {
 			Remedy: "name one beside the offering's file, such as " + otherwise})
 		return nil
 	}
-	d := &document{file: named, reader: c, lines: map[string]int{"": 1}}
-	if err := d.read(c.Files); err != nil {
-		c.add(err)
+	before := len(c.problems)
+	d := &document{file: named, reader: c, lines: map[string]int{"": 1}, ends: map[string]int{}}
+	if d.read(c.Files); len(c.problems) > before {
 		return nil
 	}
 	return d
