@@ -95,7 +95,7 @@ func (d *document) read(folder fs.FS) {
 func (d *document) json(text []byte) {
 	var broken *json.SyntaxError
 	if errors.As(json.Unmarshal(text, new(json.RawMessage)), &broken) {
-		d.inLine(1+bytes.Count(text[:broken.Offset], []byte("\n")), "the file is not JSON: "+broken.Error(),
+		d.inLine(1+bytes.Count(text[:max(0, broken.Offset-1)], []byte("\n")), "the file is not JSON: "+broken.Error(),
 			"correct this line or one next to it")
 		return
 	}
