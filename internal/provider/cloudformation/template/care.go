@@ -63,7 +63,7 @@ func satisfied(properties any, r rule) bool {
 		v := project(properties, strings.Split(path, "/"))
 		text, plain := scalarText(v)
 		switch {
-		case isAbsent(v) || plain && r.value == "" && text == "false":
+		case v == nil || plain && r.value == "" && text == "false":
 		case !plain || r.value == "" || text == r.value:
 			return true
 		}

@@ -14,19 +14,11 @@ import (
 // A digest stands for the value of a resource or condition that others refer to, so that a value
 // with many references is not written out for each.
 type digest struct {
-	Sum     string `json:"sum"`
-	sources []plan.Source
+	Sum   string   `json:"sum"`
+	users []string // the users' parameters in the value
 }
 
-func digestOf(v any) digest {
-	d := digest{Sum: plan.Digest(encoded(v))[:12]}
-	for _, s := range opens(v) {
-		if !slices.ContainsFunc(d.sources, func(o plan.Source) bool { return o.Parameter == s.Parameter }) {
-			d.sources = append(d.sources, s)
-		}
-	}
-	return d
-}
+func digestOf(v any) digest { return digest{plan.Digest(encoded(v))[:12], unique(opens(v))} }
 
 // once calls work the first time it is asked for a key, and returns the same result from then on.
 // While work is under way, it returns nil, which ends circular references.
@@ -44,18 +36,13 @@ type open struct {
 	Source plan.Source `json:"source"`
 }
 
-// absent stands for AWS::NoValue.
-type absent struct{}
-
-func (absent) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
-
-// resolve evaluates a value.
+// resolve evaluates a value. Nil stands for AWS::NoValue: templates have no null.
 func (c *checker) resolve(v any) any {
 	switch v := v.(type) {
 	case []any:
 		list := make([]any, 0, len(v))
 		for _, item := range v {
-			if item = c.resolve(item); !isAbsent(item) {
+			if item = c.resolve(item); item != nil {
 				list = append(list, item)
 			}
 		}
@@ -66,7 +53,7 @@ func (c *checker) resolve(v any) any {
 		}
 		object := make(mapping, len(v))
 		for name, member := range v {
-			if member = c.resolve(member); !isAbsent(member) {
+			if member = c.resolve(member); member != nil {
 				object[name] = member
 			}
 		}
@@ -74,8 +61,6 @@ func (c *checker) resolve(v any) any {
 	}
 	return v
 }
-
-func isAbsent(v any) bool { _, is := v.(absent); return is }
 
 // function evaluates a function. A function that stays open keeps its evaluated arguments.
 func (c *checker) function(name string, argument any) any {
@@ -108,7 +93,7 @@ func (c *checker) function(name string, argument any) any {
 // ref evaluates Ref.
 func (c *checker) ref(name string) any {
 	if name == "AWS::NoValue" {
-		return absent{}
+		return nil
 	}
 	p, is := c.declared[name]
 	if !is {
@@ -150,7 +135,7 @@ func (c *checker) essence(r resource) any {
 		return all
 	}
 	for _, path := range s.fixed {
-		if v := project(properties, path); !isAbsent(v) {
+		if v := project(properties, path); v != nil {
 			all[strings.Join(path, "/")] = v
 		}
 	}
@@ -170,7 +155,7 @@ func project(v any, path []string) any {
 		}
 		var list []any
 		for _, item := range v {
-			if item = project(item, rest); !isAbsent(item) {
+			if item = project(item, rest); item != nil {
 				list = append(list, item)
 			}
 		}
@@ -185,14 +170,11 @@ func project(v any, path []string) any {
 			return v
 		}
 		if path[0] != "*" {
-			if member, there := v[path[0]]; there {
-				return project(member, path[1:])
-			}
-			return absent{}
+			return project(v[path[0]], path[1:])
 		}
 		object := mapping{}
 		for name, member := range v {
-			if member = project(member, path[1:]); !isAbsent(member) {
+			if member = project(member, path[1:]); member != nil {
 				object[name] = member
 			}
 		}
@@ -202,7 +184,7 @@ func project(v any, path []string) any {
 	case open:
 		return v
 	}
-	return absent{}
+	return nil
 }
 
 // condition evaluates a condition by its name. The result is true, false, or a digest of what it
@@ -268,14 +250,16 @@ func (c *checker) find(list []any) (any, bool) {
 	return v, true
 }
 
-// opens returns the sources of all open values in a value.
-func opens(v any) (all []plan.Source) {
+// opens returns the users' parameters in a value.
+func opens(v any) (all []string) {
 	walk(v, "", func(_ string, v any) {
 		switch v := v.(type) {
 		case open:
-			all = append(all, v.Source)
+			if v.Source.Parameter != "" {
+				all = append(all, v.Source.Parameter)
+			}
 		case digest:
-			all = append(all, v.sources...)
+			all = append(all, v.users...)
 		}
 	})
 	return all
@@ -290,12 +274,7 @@ func (c *checker) change() {
 			continue
 		}
 		made := c.made(name).(digest)
-		for _, s := range made.sources {
-			if s.Parameter != "" {
-				c.Fixed = append(c.Fixed, s.Parameter)
-			}
-		}
-		words = append(words, name+"="+made.Sum)
+		c.Fixed, words = append(c.Fixed, made.users...), append(words, name+"="+made.Sum)
 	}
 	slices.Sort(words)
 	c.Fixed, c.Shape = unique(c.Fixed), strings.Join(words, " ")
