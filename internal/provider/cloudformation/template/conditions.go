@@ -97,7 +97,7 @@ func (s statement) deputies() {
 		for deputy, keys := range sorted.Map(deputies) {
 			_, verb, _ := strings.Cut(action, ":")
 			wide := strings.Trim(verb, "*") == "" // broad refuses it
-			if !s.allows || wide || !covers(action, deputy) {
+			if wide || !covers(action, deputy) {
 				continue
 			}
 			if len(keys) == 0 {

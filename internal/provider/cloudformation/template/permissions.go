@@ -100,12 +100,11 @@ func texts(v any) (all []string) {
 	return all
 }
 
-// broad refuses actions that are surely too wide, and warns of patterns.
+// broad refuses actions that are surely too wide to allow, and warns of patterns.
 func (s statement) broad() {
 	for i, action := range s.actions {
 		service, verb, ok := strings.Cut(action, ":")
 		switch {
-		case !s.allows:
 		case action == "*" || ok && strings.Trim(verb, "*") == "" || strings.ContainsAny(service, "*?"):
 			s.wrong(nth("/Action", i), fmt.Sprintf("%q allows everything of a service", action),
 				"name the actions that are needed")
@@ -134,7 +133,7 @@ func withoutResources(action string) bool {
 // everything refuses statements that allow an action on everything, though the action knows
 // resources.
 func (s statement) everything() {
-	if !s.allows || s.condition.bounds(ofResources, true) || !slices.ContainsFunc(s.resources, isEverything) {
+	if s.condition.bounds(ofResources, true) || !slices.ContainsFunc(s.resources, isEverything) {
 		return
 	}
 	for _, action := range s.actions {
@@ -189,8 +188,10 @@ func (c *checker) serviceRole(d *document) {
 	delete(known, plan.ValueSuffix)
 	delete(known, plan.ValueSpacePrefix)
 	for _, s := range all {
-		s.broad()
-		s.everything()
+		if s.allows {
+			s.broad()
+			s.everything()
+		}
 		for _, resource := range s.resources {
 			fill(resource, known, func(what, _ string) {
 				s.wrong("/Resource", fmt.Sprintf("%q %s", resource, what),
@@ -229,9 +230,6 @@ func allowed(all []statement, action string) bool {
 func (c *checker) missing(d *document, all []statement) {
 	for _, kind := range unique(slices.Collect(maps.Values(c.Resources))) {
 		s, _ := schemaOf(kind) // nothing is known to be called for a type that is not known
-		if strings.HasPrefix(kind, "AWS::CloudFormation::") || isCustom(kind) {
-			continue
-		}
 		for _, calls := range [][]string{s.create, s.remove} {
 			if len(calls) > 0 && !slices.ContainsFunc(calls, func(a string) bool { return allowed(all, a) }) {
 				d.wrong("/Statement", "nothing allows CloudFormation to make and remove "+kind,
@@ -268,7 +266,7 @@ func (c *checker) foreignServices(d *document, all []statement) {
 	var calls []string
 	for _, r := range c.resources {
 		s, _ := schemaOf(r.kind)
-		if isCustom(r.kind) || len(s.create) == 0 {
+		if len(s.create) == 0 {
 			return // its needs are unknown
 		}
 		calls = append(calls, s.calls()...)
@@ -292,11 +290,14 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 	all := d.statements()
 	c.proves(all)
 	for _, s := range all {
+		if !s.allows {
+			continue
+		}
 		s.broad()
 		s.everything()
 		s.deputies()
 		for i, action := range s.actions {
-			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
+			if service, _, _ := strings.Cut(action, ":"); slices.Contains(noBindings, strings.ToLower(service)) {
 				s.wrong(nth("/Action", i), fmt.Sprintf("%q would let a binding raise its own rights", action), "remove it")
 			}
 		}
@@ -305,7 +306,7 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 			names := plan.Names(resource)
 			own := slices.ContainsFunc(names, func(name string) bool { return !values(nil)[name] })
 			switch {
-			case !s.allows || own || strings.Trim(resource, "*") == "":
+			case own || strings.Trim(resource, "*") == "":
 			case slices.Contains(names, plan.ValuePrefix), slices.Contains(names, plan.ValueSpacePrefix):
 				s.wrong(at, fmt.Sprintf("%q matches all instances", resource),
 					"name the instance's own, by an output: ${NAME}")

@@ -49,9 +49,8 @@ func (all Permits) Add(checked check.Plan) error {
 	c.load(t)
 	var calls []string
 	for _, r := range c.resources {
-		if known, _ := schemaOf(r.kind); !isCustom(r.kind) && !strings.HasPrefix(r.kind, "AWS::CloudFormation::") {
-			calls = append(calls, known.calls()...)
-		}
+		s, _ := schemaOf(r.kind)
+		calls = append(calls, s.calls()...)
 	}
 	statements := d.statements()
 	for _, action := range unique(without(statements, calls)) {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	_ "embed"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,15 +27,16 @@ type schema struct {
 	// requires.
 	names map[string]bool
 	// create, read, update and remove list the calls that CloudFormation makes, such as
-	// s3:CreateBucket. They are empty for the few types whose handlers are not published.
+	// s3:CreateBucket. They are empty for the few types whose handlers are not published, and for
+	// CloudFormation's own, for which the service role needs no right.
 	create, read, update, remove []string
 }
 
 // calls returns all calls that CloudFormation makes.
 func (s schema) calls() []string { return slices.Concat(s.create, s.read, s.update, s.remove) }
 
-// lines returns the lines of the data, which are sorted.
-var lines = sync.OnceValue(func() []string {
+// described holds the columns of the data by the type that each line describes.
+var described = sync.OnceValue(func() map[string][]string {
 	r, err := gzip.NewReader(bytes.NewReader(resources))
 	if err != nil {
 		panic("the embedded schemas of resources are no gzip: " + err.Error())
@@ -43,7 +45,12 @@ var lines = sync.OnceValue(func() []string {
 	if err != nil {
 		panic("the embedded schemas of resources are cut off: " + err.Error())
 	}
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	all := map[string][]string{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(text), "\n"), "\n") {
+		columns := strings.Split(line, "\t")
+		all[columns[0]] = columns
+	}
+	return all
 })
 
 // schemaOf returns the schema of a type; false if the type is not known.
@@ -51,20 +58,19 @@ func schemaOf(kind string) (s schema, known bool) {
 	if isCustom(kind) {
 		kind = customResource
 	}
-	i, found := slices.BinarySearchFunc(lines(), kind, func(line, kind string) int {
-		name, _, _ := strings.Cut(line, "\t")
-		return strings.Compare(name, kind)
-	})
-	if !found {
+	columns, known := described()[kind]
+	if !known {
 		return s, false
 	}
-	columns := strings.Split(lines()[i], "\t")
 	for _, path := range strings.Fields(columns[1] + " " + columns[2]) {
 		s.fixed = append(s.fixed, strings.Split(path, "/"))
 	}
 	s.names = map[string]bool{}
 	for _, name := range strings.Fields(columns[3]) {
 		s.names[strings.TrimPrefix(name, "!")] = name[0] == '!'
+	}
+	if strings.HasPrefix(kind, "AWS::CloudFormation::") {
+		return s, true
 	}
 	for i, into := range []*[]string{&s.create, &s.read, &s.update, &s.remove} {
 		*into = strings.Fields(columns[5+i])
@@ -73,13 +79,7 @@ func schemaOf(kind string) (s schema, known bool) {
 }
 
 // kinds returns the names of all known types.
-func kinds() []string {
-	all := make([]string, len(lines()))
-	for i, line := range lines() {
-		all[i], _, _ = strings.Cut(line, "\t")
-	}
-	return all
-}
+func kinds() []string { return slices.Sorted(maps.Keys(described())) }
 
 const customResource = "AWS::CloudFormation::CustomResource"
 
