@@ -3,6 +3,7 @@ package compile_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -134,6 +135,15 @@ func TestSharedProblems(t *testing.T) {
 	_, err = compile.Load(o, mine(strings.Replace(text, "alowed", "allowed", 1)))
 	refuses(t, "Provider", err, found{"mine/a/offering.yaml", 7, "settings.size.min is too small"},
 		found{"mine/a/offering.yaml", 18, "plans[1].settings.size.max is too much"})
+}
+
+// What lies behind a provider's error is told, such as how long something is, and once where plans share it.
+func TestCauseIsTold(t *testing.T) {
+	o := judgedBy(func(check.Plan) (json.RawMessage, error) {
+		return nil, &advice.Error{Name: "size", What: "is too much", Remedy: "write 3", Cause: errors.New("it is 9")}
+	})
+	_, err := compile.Load(o, mine(spoil(map[int]string{5: "bindable: true\nsettings: {size: 9}"})))
+	expect.Same(t, "the error", "mine/a/offering.yaml:6: settings.size is too much; write 3 (it is 9)", fmt.Sprint(err))
 }
 
 // A plan's version stands for the files that it was locked with. They are locked anew under another version, never the same.

@@ -148,11 +148,12 @@ func (d *draft) described(p catalog.Plan, bindable bool, at string, all check.Pa
 			"remove it: settings may narrow what follows")
 		return p.Schemas
 	}
-	schemas := &catalog.Schemas{ServiceInstance: &catalog.InstanceSchemas{
-		Create: d.schemaOf(at, all.Properties, nil, all.Required), Update: d.schemaOf(at, all.Properties, all.Fixed, nil),
+	schemas := &catalog.Schemas{ServiceInstance: map[catalog.Verb]*catalog.ParametersSchema{
+		catalog.Create: d.schemaOf(at, all.Properties, nil, all.Required),
+		catalog.Update: d.schemaOf(at, all.Properties, all.Fixed, nil),
 	}}
 	if bindable {
-		schemas.ServiceBinding = &catalog.BindingSchemas{Create: d.schemaOf(at, nil, nil, nil)}
+		schemas.ServiceBinding = map[catalog.Verb]*catalog.ParametersSchema{catalog.Create: d.schemaOf(at, nil, nil, nil)}
 	}
 	return schemas
 }
@@ -214,7 +215,8 @@ func (d *draft) located(e advice.Error, at string) advice.Error {
 	}
 	at = d.stands(at)
 	p, _ := d.nearest(at)
-	return advice.Error{File: d.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
+	e.File, e.Line, e.What = d.file, p.line, people(at)+" "+e.What
+	return e
 }
 
 // duplicates notes every second use of a value that must be unique (CAT-04).

@@ -29,5 +29,5 @@ func sorted(problems []advice.Error) Problems {
 	slices.SortFunc(problems, func(a, b advice.Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.What, b.What))
 	})
-	return slices.Compact(problems)
+	return slices.CompactFunc(problems, func(a, b advice.Error) bool { return a.Error() == b.Error() })
 }

@@ -17,17 +17,14 @@ import (
 // for it.
 const DenyAll = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`
 
-// inside is how much IAM takes of all inline policies of one user or role together, in characters
-// without white space.
-var inside = map[Principal]int{User: 2048, Role: 10240}
-
 // PolicyLimit returns how many bytes the plan's policy may have in a principal of this kind, filled
-// and without white space. An unknown kind counts as a user.
+// and without white space: what IAM takes of all inline policies of one user or role together, less
+// DenyAll. An unknown kind counts as a user.
 func PolicyLimit(kind Principal) int {
-	if kind != Role {
-		kind = User
+	if kind == Role {
+		return 10240 - len(DenyAll)
 	}
-	return inside[kind] - len(DenyAll)
+	return 2048 - len(DenyAll)
 }
 
 // ErrPolicyTooLong says that a policy is longer than PolicyLimit.
