@@ -104,7 +104,7 @@ type Caller struct {
 	Platform string // the platform's immutable id
 	// View is the part of the catalog that the platform may see. The platform's instances of
 	// other parts go on working (CAT-28).
-	View     *catalog.View
+	View     catalog.View
 	Asker    lifecycle.Asker
 	Identity json.RawMessage // the asker's identity (OID-02): an object in clear
 	Received time.Time       // when the request arrived

@@ -112,33 +112,19 @@ type MaintenanceInfo struct {
 
 // Schemas are the JSON schemas of the parameters that users may set (CAT-20).
 type Schemas struct {
-	ServiceInstance *InstanceSchemas `json:"service_instance,omitempty"`
-	ServiceBinding  *BindingSchemas  `json:"service_binding,omitempty"`
-}
-
-// InstanceSchemas are the schemas of provision and update.
-type InstanceSchemas struct {
-	Create *ParametersSchema `json:"create,omitempty"`
-	Update *ParametersSchema `json:"update,omitempty"`
-}
-
-// BindingSchemas is the schema of bind.
-type BindingSchemas struct {
-	Create *ParametersSchema `json:"create,omitempty"`
+	ServiceInstance map[Verb]*ParametersSchema `json:"service_instance,omitempty"` // of Create and Update
+	ServiceBinding  map[Verb]*ParametersSchema `json:"service_binding,omitempty"`  // of Create, which is a bind
 }
 
 // For returns the schema of a verb's parameters; nil allows everything.
 func (s *Schemas) For(v Verb) *ParametersSchema {
 	switch {
 	case s == nil:
-	case v == Bind && s.ServiceBinding != nil:
-		return s.ServiceBinding.Create
-	case v == Create && s.ServiceInstance != nil:
-		return s.ServiceInstance.Create
-	case v == Update && s.ServiceInstance != nil:
-		return s.ServiceInstance.Update
+		return nil
+	case v == Bind:
+		return s.ServiceBinding[Create]
 	}
-	return nil
+	return s.ServiceInstance[v]
 }
 
 // A Verb is the request for which parameters are given.

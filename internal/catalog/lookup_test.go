@@ -96,7 +96,7 @@ func TestView(t *testing.T) {
 		{ID: "1", Name: "first", Plans: []catalog.Plan{{ID: "1a", Name: "a"}, {ID: "1b", Name: "b"}}},
 		{ID: "2", Name: "second", Plans: []catalog.Plan{{ID: "2a", Name: "a"}}},
 	}
-	named := func(v *catalog.View) string {
+	named := func(v catalog.View) string {
 		var names []string
 		for _, o := range v.Of(offerings) {
 			for _, p := range o.Plans {

@@ -7,22 +7,21 @@ import (
 )
 
 // A View is the part of the catalog that one platform may see. The nil View is the whole catalog.
-type View struct {
-	shown map[string]bool // the ids of offerings and plans, of which no two in a catalog are the same (CAT-04)
-}
+// It holds the ids of offerings and plans, of which no two in a catalog are the same (CAT-04).
+type View map[string]bool
 
 // NewView returns a view of the named offerings and plans: a name is that of an offering, for
 // all of its plans, or of one plan as offering/plan. The error tells which names the catalog
 // does not have; the view holds the others.
-func NewView(offerings []Offering, names []string) (*View, error) {
-	v := &View{shown: map[string]bool{}}
+func NewView(offerings []Offering, names []string) (View, error) {
+	v := View{}
 	var unknown []string
 	for _, name := range names {
 		found := false
 		for _, o := range offerings {
 			for _, p := range o.Plans {
 				if name == o.Name || name == o.Name+"/"+p.Name {
-					found, v.shown[o.ID], v.shown[p.ID] = true, true, true
+					found, v[o.ID], v[p.ID] = true, true, true
 				}
 			}
 		}
@@ -37,15 +36,15 @@ func NewView(offerings []Offering, names []string) (*View, error) {
 }
 
 // Shows reports whether a plan may be seen.
-func (v *View) Shows(serviceID, planID string) bool {
-	return v == nil || v.shown[serviceID] && v.shown[planID]
+func (v View) Shows(serviceID, planID string) bool {
+	return v == nil || v[serviceID] && v[planID]
 }
 
 // ShowsOffering reports whether any of an offering's plans may be seen.
-func (v *View) ShowsOffering(serviceID string) bool { return v == nil || v.shown[serviceID] }
+func (v View) ShowsOffering(serviceID string) bool { return v == nil || v[serviceID] }
 
 // Of returns the visible offerings with their visible plans, in order.
-func (v *View) Of(offerings []Offering) []Offering {
+func (v View) Of(offerings []Offering) []Offering {
 	if v == nil {
 		return offerings
 	}

@@ -76,7 +76,7 @@ type Server struct {
 // A shown is the part of the catalog that a platform may see, encoded once for clients that know
 // binding_rotatable and once for others.
 type shown struct {
-	view             *catalog.View
+	view             catalog.View
 	plain, rotatable func() (representation, error)
 }
 
@@ -104,7 +104,7 @@ func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 	if found, ok := s.parts.Load(key); ok {
 		return found.(*shown)
 	}
-	var view *catalog.View
+	var view catalog.View
 	if len(p.Offerings) > 0 {
 		var err error
 		if view, err = catalog.NewView(s.Offerings(), p.Offerings); err != nil {

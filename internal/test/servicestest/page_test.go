@@ -139,7 +139,7 @@ func tried(t *testing.T, s servicestest.Service, tried servicestest.Plan, p cata
 	t.Helper()
 	at := s.Offering + "/" + p.Name
 	for given, schema := range map[string]*catalog.ParametersSchema{
-		tried.Given: p.Schemas.ServiceInstance.Create, tried.Changed: p.Schemas.ServiceInstance.Update,
+		tried.Given: p.Schemas.For(catalog.Create), tried.Changed: p.Schemas.For(catalog.Update),
 	} {
 		var values map[string]any
 		expect.OK(t, json.Unmarshal([]byte(given), &values))
@@ -207,7 +207,7 @@ func parameters(t *testing.T, b *strings.Builder, plans []catalog.Plan) {
 	t.Helper()
 	rows := map[string][]string{} // the names of plans
 	for _, p := range plans {
-		create, change := members(t, p.Schemas.ServiceInstance.Create), members(t, p.Schemas.ServiceInstance.Update)
+		create, change := members(t, p.Schemas.For(catalog.Create)), members(t, p.Schemas.For(catalog.Update))
 		for name, m := range create {
 			fixed := ""
 			if _, ok := change[name]; !ok {
