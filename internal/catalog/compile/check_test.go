@@ -137,13 +137,24 @@ func TestSharedProblems(t *testing.T) {
 		found{"mine/a/offering.yaml", 18, "plans[1].settings.size.max is too much"})
 }
 
-// What lies behind a provider's error is told, such as how long something is, and once where plans share it.
+// The cause of a provider's error is told, such as how long something is, and once where plans share it.
 func TestCauseIsTold(t *testing.T) {
 	o := judgedBy(func(check.Plan) (json.RawMessage, error) {
 		return nil, &advice.Error{Name: "size", What: "is too much", Remedy: "write 3", Cause: errors.New("it is 9")}
 	})
 	_, err := compile.Load(o, mine(spoil(map[int]string{5: "bindable: true\nsettings: {size: 9}"})))
 	expect.Same(t, "the error", "mine/a/offering.yaml:6: settings.size is too much; write 3 (it is 9)", fmt.Sprint(err))
+}
+
+// A schema with a number that takes a million digits is refused, not computed, also where a provider describes it.
+func TestDescribedNumbers(t *testing.T) {
+	o := judgedBy(func(p check.Plan) (json.RawMessage, error) {
+		p.Describe(check.Parameters{Properties: map[string]any{"a": map[string]any{"maxLength": json.Number("1e9999999")}}})
+		return nil, nil
+	})
+	_, err := compile.Load(o, mine(small("")))
+	const rule = "make a schema in which the parameters must hold only numbers"
+	refuses(t, "described", err, found{"mine/a/offering.yaml", 8, rule}, found{"mine/a/offering.yaml", 12, rule})
 }
 
 // A plan's version stands for the files that it was locked with. They are locked anew under another version, never the same.

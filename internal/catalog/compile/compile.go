@@ -68,9 +68,6 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 	for _, source := range sources {
 		c.source(source)
 	}
-	if len(sources) == 0 && o.Beside == nil {
-		c.problem("offerings", "there is no folder of offerings", "name at least one", nil)
-	}
 	c.beside()
 	c.problems = append(c.problems, duplicates(c.drafts)...)
 	if len(c.problems) > 0 {
@@ -157,15 +154,15 @@ func (c *compiler) file(d *draft, files fs.FS, name string) bool {
 	d.share(v)
 	d.fill(v)
 	c.provider(d)
-	folder, err := fs.Sub(files, path.Dir(name))
-	if judge := c.Providers[d.offering.Provider]; judge != nil && err == nil && len(d.problems) == 0 {
+	if judge := c.Providers[d.offering.Provider]; judge != nil && len(d.problems) == 0 {
+		folder, _ := fs.Sub(files, path.Dir(name)) // the file has been read
 		l, err := readLock(folder, c.locks != nil)
 		if err != nil {
 			d.refused(err, "")
 			return true
 		}
 		for i := range d.offering.Plans {
-			d.check(judge, i, l, check.Plan{Files: folder, Folder: path.Dir(d.file), Keep: c.keep})
+			d.check(judge, i, l, folder, c.keep)
 		}
 		c.relock(name, l)
 	}

@@ -254,7 +254,6 @@ func TestLoadSources(t *testing.T) {
 		sources []compile.Source
 		want    []found
 	}{
-		{"A broker without a folder has nothing to offer.", nil, []found{{"offerings", 0, "no folder"}}},
 		{"An operator who names a folder means it to hold something; each is judged by itself.", []compile.Source{
 			{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound})},
 			{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", ".git/offering.yaml": other})},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path"
 	"slices"
@@ -118,23 +119,23 @@ func (d *draft) agree(p catalog.Plan, at string) {
 }
 
 // check lets the provider check a plan, and keeps the provider's snapshot of it.
-func (d *draft) check(judge check.Func, plan int, l *lock, asked check.Plan) {
+func (d *draft) check(judge check.Func, plan int, l *lock, files fs.FS, keep func([]byte) string) {
 	o := d.offering
 	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
-	asked.Offering, asked.Plan, asked.Settings, asked.Bindable = o.Name, p.Name, p.Settings, o.PlanBindable(*p)
-	asked.Deadline = time.Duration(p.MaximumPollingDuration) * time.Second
-	asked.Lock = func(digest string) error { return l.check(*p, digest) }
-	asked.Describe = func(all check.Parameters) { p.Schemas = d.described(*p, asked.Bindable, at, all) }
-	asked.Warn = func(w advice.Error) { d.warnings = append(d.warnings, d.located(w, at)) }
-	snapshot, err := judge(asked)
+	bindable := o.PlanBindable(*p)
+	snapshot, err := judge(check.Plan{
+		Offering: o.Name, Plan: p.Name, Settings: p.Settings, Files: files, Folder: path.Dir(d.file), Bindable: bindable,
+		Deadline: time.Duration(p.MaximumPollingDuration) * time.Second, Keep: keep,
+		Lock:     func(digest string) error { return l.check(*p, digest) },
+		Describe: func(all check.Parameters) { p.Schemas = d.described(*p, bindable, at, all) },
+		Warn:     func(w advice.Error) { d.warnings = append(d.warnings, d.located(w, at)) },
+	})
 	switch {
 	case err != nil:
 		d.refused(err, at)
 	case len(snapshot) > limits.Snapshot:
 		d.about(at+"/settings", fmt.Sprintf("make a snapshot that is larger than %d bytes", limits.Snapshot),
 			"shorten them, and the files that they name")
-	case snapshot != nil && !json.Valid(snapshot):
-		d.about(at+"/settings", "make a snapshot that is not JSON", "report this fault of the provider "+o.Provider)
 	default:
 		p.Snapshot = snapshot
 	}
@@ -172,10 +173,7 @@ func (d *draft) schemaOf(at string, properties map[string]any, without, required
 	if len(required) > 0 {
 		object["required"] = required
 	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		d.about(at+"/settings", "make a schema that is no JSON: "+err.Error(), "correct them")
-	}
+	text, _ := json.Marshal(object) // a provider reads it from settings and files
 	for _, v := range violationsOf(text) {
 		d.about(at+"/settings", "make a schema in which "+v.Clause(), v.Remedy)
 	}

@@ -22,7 +22,7 @@ func (d *draft) schemas(s *catalog.Schemas, at string) {
 		{catalog.Bind, "/service_binding/create"},
 	} {
 		p, at := s.For(of.verb), at+of.below+"/parameters"
-		if p == nil || p.Parameters == nil {
+		if p == nil {
 			continue
 		}
 		if len(p.Parameters) > maxSchema {
@@ -48,6 +48,9 @@ func violationsOf(text []byte) []schema.Violation {
 	if !ok || !schema.Known(document["$schema"]) || document["type"] != "object" {
 		return nil // the problem is noted already
 	}
-	_, broken := schema.New(text)
+	compiled, broken := schema.New(text)
+	if compiled == nil {
+		return broken
+	}
 	return append(ofKeywords().Explain(document), broken...)
 }

@@ -163,7 +163,7 @@ type member struct {
 }
 
 func resolve(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode && n.Alias != nil {
+	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	return n

@@ -18,7 +18,7 @@ func New(text []byte) (*Schema, []Violation) {
 		return nil, []Violation{{Rule: "must be JSON: " + err.Error()}}
 	}
 	if Extreme(root) {
-		return nil, []Violation{{Rule: "must hold only numbers with exponents from -1000 to 1000"}}
+		return nil, []Violation{{Rule: "must hold only numbers with exponents from -1000 to 1000", Remedy: "write another bound"}}
 	}
 	document, _ := root.(map[string]any)
 	c := &compiler{
@@ -204,7 +204,7 @@ func (c *compiler) node(at string) *node {
 
 // keywords reads the keywords of one schema.
 type keywords struct {
-	c  *compiler
+	*compiler
 	at string
 	v  map[string]any
 }
@@ -225,15 +225,15 @@ func (k keywords) values(n *node) {
 	for _, v := range n.enum {
 		n.allowed[canonical(v)] = true
 	}
-	if k.c.draft < 2019 { // later drafts treat it as an annotation
+	if k.draft < 2019 { // later drafts treat it as an annotation
 		n.format, _ = k.v["format"].(string)
 	}
 	n.pattern = k.regexp(k.at+"/pattern", k.v["pattern"])
 	for keyword, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
 		value, given := k.v[exclusive]
 		truth, is := value.(bool)
-		if given && is != (k.c.draft == 4) {
-			k.c.refuse(k.at+"/"+exclusive, "must be true or false in draft-04, and a number later", "correct it, or $schema")
+		if given && is != (k.draft == 4) {
+			k.refuse(k.at+"/"+exclusive, "must be true or false in draft-04, and a number later", "correct it, or $schema")
 		}
 		if truth {
 			k.v[exclusive] = k.v[keyword]
@@ -260,7 +260,7 @@ func (k keywords) objects(n *node) {
 			if isList(value) {
 				n.needs[name] = append(n.needs[name], texts(value)...)
 			} else {
-				n.dependents[name] = k.c.node(k.at + "/" + keyword + "/" + Escape(name))
+				n.dependents[name] = k.node(k.at + "/" + keyword + "/" + Escape(name))
 			}
 		}
 	}
@@ -270,7 +270,7 @@ func (k keywords) objects(n *node) {
 func (k keywords) arrays(n *node) {
 	n.unique = k.v["uniqueItems"] == true
 	switch {
-	case k.c.draft >= 2020:
+	case k.draft >= 2020:
 		n.prefix, n.items = k.list("prefixItems"), k.schema("items")
 	case isList(k.v["items"]):
 		n.prefix, n.items = k.list("items"), k.schema("additionalItems")
@@ -288,7 +288,7 @@ func (k keywords) arrays(n *node) {
 func (k keywords) schema(keyword string) *node {
 	switch k.v[keyword].(type) {
 	case map[string]any, bool:
-		return k.c.node(k.at + "/" + keyword)
+		return k.node(k.at + "/" + keyword)
 	}
 	return nil
 }
@@ -297,7 +297,7 @@ func (k keywords) list(keyword string) []*node {
 	values, _ := k.v[keyword].([]any)
 	var all []*node
 	for i := range values {
-		all = append(all, k.c.node(k.at+"/"+keyword+"/"+strconv.Itoa(i)))
+		all = append(all, k.node(k.at+"/"+keyword+"/"+strconv.Itoa(i)))
 	}
 	return all
 }
@@ -306,7 +306,7 @@ func (k keywords) members(keyword string) map[string]*node {
 	values, _ := k.v[keyword].(map[string]any)
 	all := make(map[string]*node, len(values))
 	for name := range values {
-		all[name] = k.c.node(k.at + "/" + keyword + "/" + Escape(name))
+		all[name] = k.node(k.at + "/" + keyword + "/" + Escape(name))
 	}
 	return all
 }
@@ -319,7 +319,7 @@ func (k keywords) regexp(at string, pattern any) *regexp.Regexp {
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		k.c.refuse(at, fmt.Sprintf("is no pattern: %v", err), "write it in RE2 syntax")
+		k.refuse(at, fmt.Sprintf("is no pattern: %v", err), "write it in RE2 syntax")
 		return nil
 	}
 	return re

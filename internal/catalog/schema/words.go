@@ -45,7 +45,8 @@ func (t *visit) unknown(names []string) {
 				Rule: "is not a parameter of the plan; give it as null to remove it"})
 		case t.open:
 			t.found = append(t.found, Violation{t.member(at), "is an unknown member",
-				suggest.Meant(name, allowed, cmp.Or(t.n.propertyNames.says(), "remove it; known here: "+strings.Join(allowed, ", ")))})
+				suggest.Meant(name, allowed, cmp.Or(t.n.propertyNames.says(),
+					"remove it; known here: "+strings.Join(allowed, ", ")))})
 		default:
 			given = append(given, name)
 		}
