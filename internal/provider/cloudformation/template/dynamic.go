@@ -15,7 +15,8 @@ var reference = regexp.MustCompile(`\{\{resolve:[A-Za-z0-9_.:/=+@-]+\}\}`)
 // dynamic refuses dynamic references, {{resolve:…}}, that are not written out.
 //
 // Hazard: CloudFormation resolves them in the result of every function, with the rights of the
-// service role. A user whose value is part of a reference chooses the secret.
+// service role. A user whose value is part of a reference chooses the secret. The schema of settings
+// refuses references in a plan's own values.
 func (c *checker) dynamic() {
 	inside := "-" // where the last assembled text stands: assembled has checked all of it
 	for _, section := range []string{"Resources", "Outputs", "Conditions"} {
@@ -40,11 +41,6 @@ func (c *checker) dynamic() {
 				c.wrong(at, "an output holds a secret", "remove it: outputs can be read by all who see the stack")
 			}
 		})
-	}
-	for name, s := range c.Parameters {
-		if s.Value != nil && strings.Contains(*s.Value, "{{resolve:") {
-			c.about("parameters."+name+".value", "is a dynamic reference", "write it into the template, where it is used")
-		}
 	}
 }
 
