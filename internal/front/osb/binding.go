@@ -13,9 +13,9 @@ import (
 )
 
 // bind answers a PUT of a binding (BIND-*, ROT-*).
-func (s *Server) bind(ctx context.Context, c *call) (response, error) {
+func bind(ctx context.Context, c *call) (response, error) {
 	b, id := c.body, c.body.required
-	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID()}
+	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.key.Instance, BindingID: c.key.Binding}
 	if c.version >= renewal { // older clients do not know the member: it is ignored like any unknown one
 		if q.Predecessor = b.text("predecessor_binding_id"); q.Predecessor != "" {
 			id = b.text // ROT-02
@@ -33,7 +33,7 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	if b.err != nil {
 		return response{}, b.err
 	}
-	r, err := s.Broker.Bind(ctx, q)
+	r, err := c.Broker.Bind(ctx, q)
 	answer, err := changed(r.Result, err)
 	if err == nil && r.Effect != broker.Accepted { // an accepted binding has no credentials yet (BIND-21)
 		answer.body = grantBody(r.Grant, c.version)
@@ -42,8 +42,8 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 }
 
 // getBinding answers a GET of a binding (GETB-01).
-func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
-	v, err := s.Broker.Binding(ctx, c.Caller, c.instanceID(), c.bindingID())
+func getBinding(ctx context.Context, c *call) (response, error) {
+	v, err := c.Broker.Binding(ctx, c.Caller, c.key.Instance, c.key.Binding)
 	if err != nil {
 		return response{}, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
+func getCatalog(_ context.Context, c *call) (response, error) {
 	encoded := c.shown.plain
 	if c.version >= rotatable {
 		encoded = c.shown.rotatable
@@ -47,10 +47,10 @@ func noneMatch(headers []string, etag string) bool {
 }
 
 // provision answers a PUT of an instance (PROV-*).
-func (s *Server) provision(ctx context.Context, c *call) (response, error) {
+func provision(ctx context.Context, c *call) (response, error) {
 	b := c.body
 	q := broker.ProvisionRequest{
-		Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: b.required("service_id"), PlanID: b.required("plan_id"),
+		Caller: c.Caller, InstanceID: c.key.Instance, ServiceID: b.required("service_id"), PlanID: b.required("plan_id"),
 		OrganizationGUID: b.text("organization_guid"), SpaceGUID: b.text("space_guid"),
 		Context: b.object("context", limits.Context),
 	}
@@ -59,7 +59,7 @@ func (s *Server) provision(ctx context.Context, c *call) (response, error) {
 	if b.err != nil {
 		return response{}, b.err
 	}
-	return changed(s.Broker.Provision(ctx, q))
+	return changed(c.Broker.Provision(ctx, q))
 }
 
 // placement requires the two GUIDs; clients of the oldest version may send a context in their place
@@ -82,10 +82,10 @@ func placement(q *broker.ProvisionRequest, v version, b *object) {
 }
 
 // update answers a PATCH of an instance (UPD-*).
-func (s *Server) update(ctx context.Context, c *call) (response, error) {
+func update(ctx context.Context, c *call) (response, error) {
 	b := c.body
 	q := broker.UpdateRequest{
-		Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: b.required("service_id"), PlanID: b.text("plan_id"),
+		Caller: c.Caller, InstanceID: c.key.Instance, ServiceID: b.required("service_id"), PlanID: b.text("plan_id"),
 		Context: b.object("context", limits.Context),
 	}
 	b.object("previous_values", limits.Body) // advice that has no effect: only its type is checked (UPD-18)
@@ -93,7 +93,7 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 	if b.err != nil {
 		return response{}, b.err
 	}
-	r, err := s.Broker.Update(ctx, q)
+	r, err := c.Broker.Update(ctx, q)
 	if c.version < updatedDashboard {
 		r.DashboardURL = ""
 	}
@@ -101,18 +101,18 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 }
 
 // deprovision answers a DELETE of an instance (DEPR-*).
-func (s *Server) deprovision(ctx context.Context, c *call) (response, error) {
+func deprovision(ctx context.Context, c *call) (response, error) {
 	if c.query.Get("service_id") == "" || c.query.Get("plan_id") == "" { // DEPR-05
 		return response{}, lifecycle.RefuseIDsMissing()
 	}
-	return s.delete(ctx, c)
+	return remove(ctx, c)
 }
 
-// delete answers a DELETE of a binding (UNB-*) or of an instance. The order of an unbind's refusals
+// remove answers a DELETE of a binding (UNB-*) or of an instance. The order of an unbind's refusals
 // depends on what exists, so the broker checks the ids (UNB-04).
-func (s *Server) delete(ctx context.Context, c *call) (response, error) {
-	return changed(s.Broker.Delete(ctx, broker.DeleteRequest{
-		Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID(),
+func remove(ctx context.Context, c *call) (response, error) {
+	return changed(c.Broker.Delete(ctx, broker.DeleteRequest{
+		Caller: c.Caller, InstanceID: c.key.Instance, BindingID: c.key.Binding,
 		ServiceID: c.query.Get("service_id"), PlanID: c.query.Get("plan_id"),
 	}))
 }
@@ -159,8 +159,8 @@ type instanceBody struct {
 
 // getInstance answers a GET of an instance (GETI-*). The ids in the query are hints that it does
 // not need (GETI-09).
-func (s *Server) getInstance(ctx context.Context, c *call) (response, error) {
-	v, err := s.Broker.Instance(ctx, c.Caller, c.instanceID())
+func getInstance(ctx context.Context, c *call) (response, error) {
+	v, err := c.Broker.Instance(ctx, c.Caller, c.key.Instance)
 	if err != nil {
 		return response{}, err
 	}

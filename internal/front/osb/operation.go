@@ -22,14 +22,14 @@ type pollBody struct {
 
 // lastOperation answers a poll (LOP-*, LOB-*). The status is 200 as long as the record is known,
 // whatever the outcome of the operation (LOP-03, LOP-04).
-func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
+func lastOperation(ctx context.Context, c *call) (response, error) {
 	// The token is a hint: a malformed query is never a reason to refuse a poll, since platforms
 	// read a 400 as the failure of the operation (INP-05).
 	token := c.URL.Query().Get("operation")
 	if len(token) > limits.Token { // LOP-17
 		return response{}, malformed("The query parameter operation is longer than %d characters.", limits.Token)
 	}
-	p, err := s.Broker.LastOperation(ctx, c.key(), token)
+	p, err := c.Broker.LastOperation(ctx, c.key, token)
 	if err != nil {
 		return response{}, err
 	}
@@ -92,8 +92,8 @@ var pendingStates = map[lifecycle.Kind]string{
 
 // getOperation answers a GET of a status (FAC-*). It shows the same operation as last_operation, as
 // a resource of its own that follows the asynchronous request-reply pattern.
-func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
-	p, err := s.Broker.Operation(ctx, c.Caller, c.ids[0])
+func getOperation(ctx context.Context, c *call) (response, error) {
+	p, err := c.Broker.Operation(ctx, c.Caller, c.token)
 	if err != nil {
 		return response{}, err
 	}
@@ -102,7 +102,7 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	op := p.Operation
 	switch {
 	case op.Phase == lifecycle.InProgress:
-		return s.pending(p), nil
+		return pending(p, c.Now()), nil
 	case op.Phase == lifecycle.Failed: // a 4xx each time that the status is read (FAC-09, FAC-11)
 		state, code, reason := "Failed", http.StatusUnprocessableEntity, "OperationFailed"
 		if op.Cancelled {
@@ -136,9 +136,9 @@ func statusOf(op lifecycle.Operation, state, completed, reason, message string) 
 	}}}
 }
 
-func (s *Server) pending(p broker.Poll) response {
+func pending(p broker.Poll, now time.Time) response {
 	body := statusOf(p.Operation, pendingStates[p.Operation.Kind], "False", "InProgress", describe(p.Operation))
-	if expected := p.Operation.Started.Add(p.Operation.Expected).UTC(); expected.After(s.Now()) {
+	if expected := p.Operation.Started.Add(p.Operation.Expected).UTC(); expected.After(now) {
 		body.EstimatedCompletion = &expected
 	}
 	if p.Operation.Kind == lifecycle.Provision || p.Operation.Kind == lifecycle.Bind {
@@ -150,8 +150,8 @@ func (s *Server) pending(p broker.Poll) response {
 // cancelOperation cancels an operation (FAC-10). The operation counts as failed at once, here as in
 // last_operation (FAC-15); the answer says where to watch the removal of what the operation has
 // made.
-func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error) {
-	p, deletion, err := s.Broker.Cancel(ctx, c.Caller, c.ids[0])
+func cancelOperation(ctx context.Context, c *call) (response, error) {
+	p, deletion, err := c.Broker.Cancel(ctx, c.Caller, c.token)
 	if err != nil {
 		return response{}, err
 	}

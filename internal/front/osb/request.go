@@ -42,7 +42,7 @@ func drain(w http.ResponseWriter, r *http.Request) {
 }
 
 // parse checks the syntax of the request: its query, its body, and their types (step 5).
-func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) error {
+func (c *call) parse(ctx context.Context, w http.ResponseWriter) error {
 	if strings.HasSuffix(c.at.name, "last operation") { // a poll takes nothing but hints
 		return nil
 	}
@@ -60,7 +60,7 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 	}
 	var readable bool
 	if c.Asker, c.Identity, readable = asker(c.Request); !readable {
-		s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", c.at.name)
+		c.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", c.at.name)
 	}
 	if c.Method == http.MethodPut || c.Method == http.MethodPatch {
 		if c.body, err = readObject(w, c.Request); err != nil {
@@ -68,7 +68,7 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 		}
 	}
 	c.AcceptsIncomplete, err = c.acceptsIncomplete()
-	if c.bindingID() != "" && c.version < asynchronousBindings {
+	if c.key.IsBinding() && c.version < asynchronousBindings {
 		c.AcceptsIncomplete = false
 	}
 	return err
@@ -103,7 +103,7 @@ type object struct {
 
 func readObject(w http.ResponseWriter, r *http.Request) (*object, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(innermost(w), r.Body, limits.Body))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+	if errors.As(err, new(*http.MaxBytesError)) {
 		drain(w, r)
 		return nil, errTooLarge
 	}

@@ -31,22 +31,22 @@ const (
 )
 
 var routes = []route{
-	{"catalog", strings.Split("v2/catalog", "/"), map[string]handler{http.MethodGet: (*Server).getCatalog}},
+	{"catalog", strings.Split("v2/catalog", "/"), map[string]handler{http.MethodGet: getCatalog}},
 	{"instance", strings.Split(instancePath, "/"), map[string]handler{
-		http.MethodPut: (*Server).provision, http.MethodPatch: (*Server).update,
-		http.MethodDelete: (*Server).deprovision, http.MethodGet: (*Server).getInstance,
+		http.MethodPut: provision, http.MethodPatch: update,
+		http.MethodDelete: deprovision, http.MethodGet: getInstance,
 	}},
 	{"instance last operation", strings.Split(instancePath+polled, "/"), map[string]handler{
-		http.MethodGet: (*Server).lastOperation,
+		http.MethodGet: lastOperation,
 	}},
 	{"binding", strings.Split(bindingPath, "/"), map[string]handler{
-		http.MethodPut: (*Server).bind, http.MethodDelete: (*Server).delete, http.MethodGet: (*Server).getBinding,
+		http.MethodPut: bind, http.MethodDelete: remove, http.MethodGet: getBinding,
 	}},
 	{"binding last operation", strings.Split(bindingPath+polled, "/"), map[string]handler{
-		http.MethodGet: (*Server).lastOperation,
+		http.MethodGet: lastOperation,
 	}},
 	{"operation", strings.Split("operations/*", "/"), map[string]handler{
-		http.MethodGet: (*Server).getOperation, http.MethodDelete: (*Server).cancelOperation,
+		http.MethodGet: getOperation, http.MethodDelete: cancelOperation,
 	}},
 }
 
@@ -73,7 +73,7 @@ func segments(r *http.Request) (prefix string, path []string) {
 func isRoot(segment string) bool { return segment == "v2" || segment == "operations" }
 
 // route returns the handler of the request, and decodes the identifiers in the path.
-func (s *Server) route(c *call) (handler, error) {
+func (c *call) route() (handler, error) {
 	if c.at.methods == nil {
 		return nil, lifecycle.Refuse(lifecycle.NotFound, "This broker has no such path; its API begins at /v2/catalog.")
 	}
@@ -84,7 +84,10 @@ func (s *Server) route(c *call) (handler, error) {
 		return nil, &headed{lifecycle.Refuse(lifecycle.MethodNotAllowed,
 			"This path does not support the method; it supports %s.", allow), header{"Allow", allow}}
 	}
-	at := 0
+	named := []*string{&c.key.Instance, &c.key.Binding}
+	if c.at.name == "operation" {
+		named = []*string{&c.token}
+	}
 	for i, want := range c.at.path {
 		if want != "*" {
 			continue
@@ -102,19 +105,10 @@ func (s *Server) route(c *call) (handler, error) {
 			// Clients and proxies remove such a segment from a path, encoded or not: a later DELETE
 			// of this id would delete something else.
 			return nil, malformed("An identifier in the path must not be . or .. alone.")
-		case c.at.name != "operation" && len(id) > limits.Identifier:
+		case named[0] != &c.token && len(id) > limits.Identifier:
 			return nil, malformed("An identifier in the path is longer than %d bytes.", limits.Identifier)
 		}
-		c.ids[at] = id
-		at++
+		*named[0], named = id, named[1:]
 	}
 	return h, nil
-}
-
-// instanceID and bindingID return the identifiers in the path.
-func (c *call) instanceID() string { return c.ids[0] }
-func (c *call) bindingID() string  { return c.ids[1] }
-
-func (c *call) key() lifecycle.Key {
-	return lifecycle.Key{Platform: c.Platform, Instance: c.instanceID(), Binding: c.bindingID()}
 }

@@ -189,18 +189,22 @@ type header struct{ name, value string }
 
 // A call is one request on its way through the checks.
 type call struct {
+	*Server
 	*http.Request
 	broker.Caller
 	at      route
-	path    []string  // the escaped segments of the path, after the platform's prefix
-	version version   // the API version that the client speaks
-	shown   *shown    // the part of the catalog that the platform may see
-	ids     [2]string // the identifiers of the path, each decoded once (INP-11)
-	query   url.Values
-	body    *object // only for PUT and PATCH
+	path    []string // the escaped segments of the path, after the platform's prefix
+	version version  // the API version that the client speaks
+	shown   *shown   // the part of the catalog that the platform may see
+	// What the path names, each part decoded once (INP-11): an instance or a binding of the platform, or
+	// an operation by its token.
+	key   lifecycle.Key
+	token string
+	query url.Values
+	body  *object // only for PUT and PATCH
 }
 
-type handler func(s *Server, ctx context.Context, c *call) (response, error)
+type handler func(ctx context.Context, c *call) (response, error)
 
 // ServeHTTP answers one request. Of several refusals, the client gets the first in the order of
 // docs/divergences.md. No other function writes an answer, logs a request, or counts it.
@@ -219,7 +223,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := logs.Begin(r.Context())
 	id := RequestIdentity(r.Header)
 	logs.AddRequest(ctx, id)
-	c := &call{Request: r, at: find(path), path: path, Caller: broker.Caller{Received: received}, version: newest}
+	c := &call{Server: s, Request: r, at: find(path), path: path, Caller: broker.Caller{Received: received}, version: newest}
 	resp, err := s.answer(ctx, w, c, prefix)
 	if err == nil {
 		err = resp.encode()
@@ -309,7 +313,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, pre
 		drain(w, c.Request)
 		return response{}, errTooLarge
 	}
-	c.Platform, c.shown = platform.ID, s.shownTo(ctx, platform)
+	c.Platform, c.key.Platform, c.shown = platform.ID, platform.ID, s.shownTo(ctx, platform)
 	c.View = c.shown.view
 	underV2 := c.path[0] == "v2" // the status façade is not part of the API (FAC-07)
 	if underV2 {
@@ -320,17 +324,17 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, pre
 	if platform.Path != prefix {
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
-	handle, err := s.route(c)
+	handle, err := c.route()
 	if err != nil {
 		return response{}, err
 	}
 	if underV2 {
-		logs.AddSubject(ctx, "", c.instanceID(), c.bindingID())
+		logs.AddSubject(ctx, "", c.key.Instance, c.key.Binding)
 	}
-	if err := s.parse(ctx, w, c); err != nil {
+	if err := c.parse(ctx, w); err != nil {
 		return response{}, err
 	}
-	return handle(s, ctx, c)
+	return handle(ctx, c)
 }
 
 // resource returns the path of an instance or a binding. A gateway that keeps a part of the path to
