@@ -16,21 +16,11 @@ import (
 )
 
 func getCatalog(_ context.Context, c *call) (response, error) {
-	encoded := c.shown.plain
-	if c.version >= rotatable {
-		encoded = c.shown.rotatable
+	answer, err := c.shown.answers[c.version >= rotatable]()
+	if err == nil && noneMatch(c.Header.Values("If-None-Match"), answer.header[0].value) { // CAT-30
+		answer.status, answer.raw = http.StatusNotModified, nil
 	}
-	rep, err := encoded()
-	if err != nil {
-		return response{}, err
-	}
-	// Clients may reuse a stored catalog after they have validated its tag; no-store would make
-	// them throw it away (CAT-30).
-	header := []header{{"ETag", rep.etag}, {"Vary", headerVersion}, {"Cache-Control", "no-cache"}}
-	if noneMatch(c.Header.Values("If-None-Match"), rep.etag) { // CAT-30
-		return response{status: http.StatusNotModified, header: header}, nil
-	}
-	return response{status: http.StatusOK, header: header, raw: rep.body}, nil
+	return answer, err
 }
 
 // noneMatch reports whether the client has the representation with this tag (RFC 9110, section

@@ -48,14 +48,6 @@ func malformed(format string, args ...any) *lifecycle.Refusal {
 	return lifecycle.Refuse(lifecycle.BadRequest, format, args...)
 }
 
-// A headed is a refusal whose answer has a header of its own.
-type headed struct {
-	*lifecycle.Refusal
-	header header
-}
-
-func (h *headed) Unwrap() error { return h.Refusal }
-
 // A failureBody is the body of every error (ERR-02). The flags are pointers because false is the
 // value that carries information (ERR-10).
 type failureBody struct {
@@ -67,19 +59,14 @@ type failureBody struct {
 
 // refusal turns an error into an answer. Any error but a Refusal is internal.
 func (s *Server) refusal(ctx context.Context, err error, c *call) response {
-	var refused *lifecycle.Refusal
-	var own *headed
-	var headers []header
-	if errors.As(err, &own) {
-		headers = []header{own.header}
-	}
+	refused, known := errors.AsType[*lifecycle.Refusal](err)
 	switch {
 	// The client has hung up, which is not the broker's fault. An expired deadline is not a hang-up.
 	// An operation that was committed goes on.
 	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
 		s.Log.InfoContext(ctx, "the client went away before the answer", "route", c.at.name)
 		return response{status: statusClientWentAway}
-	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
+	case !known || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
 		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", c.at.name, "error", err)
 		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if the error persists, tell the operator this id: %s",
@@ -88,7 +75,7 @@ func (s *Server) refusal(ctx context.Context, err error, c *call) response {
 	answer := answers[refused.Reason]
 	body := failureBody{Error: answer.code, Description: refused.Message}
 	if refused.Reason == lifecycle.ConcurrencyError {
-		headers = []header{{"Retry-After", seconds(concurrencyPause)}} // CONC-04
+		c.also = []header{{"Retry-After", seconds(concurrencyPause)}} // CONC-04
 	}
 	if refused.Reason == lifecycle.AsyncRequired && c.at.name == "binding" && c.version < asynchronousBindings {
 		// The client may well permit asynchronous answers: it is its API version that is too old.
@@ -98,5 +85,5 @@ func (s *Server) refusal(ctx context.Context, err error, c *call) response {
 	if c.version >= failureDetails {
 		body.InstanceUsable, body.UpdateRepeatable = refused.InstanceUsable, refused.UpdateRepeatable
 	}
-	return response{status: answer.status, header: headers, body: body}
+	return response{status: answer.status, header: c.also, body: body}
 }

@@ -21,8 +21,7 @@ const maxDrain = 16 << 20
 
 var (
 	errTooLarge     = lifecycle.Refuse(lifecycle.TooLarge, "The request body is larger than %d bytes.", limits.Body)
-	errUnauthorized = &headed{lifecycle.Refuse(lifecycle.Unauthorized, "The user name or the password is wrong or missing."),
-		header{"WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`}}
+	errUnauthorized = lifecycle.Refuse(lifecycle.Unauthorized, "The user name or the password is wrong or missing.")
 )
 
 // innermost returns net/http's own writer from below all wrappers. When that writer learns that a

@@ -81,8 +81,8 @@ func (c *call) route() (handler, error) {
 	if !ok {
 		methods := slices.Sorted(maps.Keys(c.at.methods))
 		allow := strings.Replace(strings.Join(methods, ", "), http.MethodGet, http.MethodGet+", "+http.MethodHead, 1)
-		return nil, &headed{lifecycle.Refuse(lifecycle.MethodNotAllowed,
-			"This path does not support the method; it supports %s.", allow), header{"Allow", allow}}
+		c.also = []header{{"Allow", allow}}
+		return nil, lifecycle.Refuse(lifecycle.MethodNotAllowed, "This path does not support the method; it supports %s.", allow)
 	}
 	named := []*string{&c.key.Instance, &c.key.Binding}
 	if c.at.name == "operation" {

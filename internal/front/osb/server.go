@@ -73,17 +73,11 @@ type Server struct {
 	parts sync.Map // holds *shown, by the values that distinguish them
 }
 
-// A shown is the part of the catalog that a platform may see, encoded once for clients that know
-// binding_rotatable and once for others.
+// A shown is the part of the catalog that a platform may see.
 type shown struct {
-	view             catalog.View
-	plain, rotatable func() (representation, error)
-}
-
-// A representation is an encoded catalog.
-type representation struct {
-	body []byte
-	etag string
+	view catalog.View
+	// answers are made once: for clients that know binding_rotatable, and for others.
+	answers map[bool]func() (response, error)
 }
 
 // New makes a server.
@@ -98,8 +92,8 @@ func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 		back = s.Callback(ctx)
 	}
 	if back != "" {
-		made, _ := clients.ClientOf("")
-		key += "\n\n" + made + back
+		id, _ := clients.ClientOf("")
+		key += "\n\n" + id + back
 	}
 	if found, ok := s.parts.Load(key); ok {
 		return found.(*shown)
@@ -111,17 +105,21 @@ func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 			s.Log.Warn("the visible offerings of a platform name some that do not exist", "platform", p.ID, "error", err)
 		}
 	}
-	encode := func(rotation bool) func() (representation, error) {
-		return sync.OnceValues(func() (representation, error) {
+	encode := func(rotation bool) func() (response, error) {
+		return sync.OnceValues(func() (response, error) {
 			body, err := json.Marshal(map[string]any{"services": emitted(view.Of(s.Offerings()), rotation, clients, back)})
 			if err != nil {
-				return representation{}, fmt.Errorf("encoding the catalog: %w", err)
+				return response{}, fmt.Errorf("encoding the catalog: %w", err)
 			}
 			sum := sha256.Sum256(body)
-			return representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
+			// Clients may reuse a stored catalog after they have validated its tag; no-store would make
+			// them throw it away (CAT-30).
+			return response{status: http.StatusOK, raw: body, header: []header{
+				{"ETag", `"` + hex.EncodeToString(sum[:16]) + `"`}, {"Vary", headerVersion}, {"Cache-Control", "no-cache"}}}, nil
 		})
 	}
-	found, _ := s.parts.LoadOrStore(key, &shown{view: view, plain: encode(false), rotatable: encode(true)})
+	made := &shown{view, map[bool]func() (response, error){false: encode(false), true: encode(true)}}
+	found, _ := s.parts.LoadOrStore(key, made)
 	return found.(*shown)
 }
 
@@ -201,7 +199,8 @@ type call struct {
 	key   lifecycle.Key
 	token string
 	query url.Values
-	body  *object // only for PUT and PATCH
+	body  *object  // only for PUT and PATCH
+	also  []header // of the answer, if the call is refused
 }
 
 type handler func(ctx context.Context, c *call) (response, error)
@@ -299,12 +298,14 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, pre
 	user, password, _ := c.BasicAuth()
 	platform, ok := s.Platforms.Authenticate(user, password)
 	if !ok {
+		c.also = []header{{"WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`}}
 		return response{}, errUnauthorized // the body is not read
 	}
 	logs.AddSubject(ctx, platform.ID, "", "")
 	if wait := s.Throttle.Take(platform.ID); wait > 0 { // the body is not read here, either
-		return response{}, &headed{lifecycle.Refuse(lifecycle.TooManyRequests,
-			"This platform sends too many requests. Repeat this one later."), header{"Retry-After", seconds(wait)}}
+		c.also = []header{{"Retry-After", seconds(wait)}}
+		return response{}, lifecycle.Refuse(lifecycle.TooManyRequests,
+			"This platform sends too many requests. Repeat this one later.")
 	}
 	if at := c.Header.Get(keptLocation); at != "" && platform.SignOn != nil {
 		s.Located(ctx, platform, at)
