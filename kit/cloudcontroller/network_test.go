@@ -82,7 +82,8 @@ func (n *network) next(p parcel) fault {
 
 // serve lets the broker answer. It goes on when nobody waits any more.
 func (n *network) serve(ctx context.Context, p parcel) *http.Response {
-	r := httptest.NewRequestWithContext(osb.WithReceived(ctx, p.sent), p.Method, p.URL.RequestURI(), bytes.NewReader(p.body))
+	r := httptest.NewRequestWithContext(osb.WithArrival(ctx, osb.Arrival{Received: p.sent}), p.Method, p.URL.RequestURI(),
+		bytes.NewReader(p.body))
 	r.Header = p.Header.Clone()
 	out := httptest.NewRecorder()
 	n.broker.ServeHTTP(out, r)

@@ -121,7 +121,7 @@ func SignOn(known *platforms.Kept, origin string, now func() time.Time) *pages.S
 // below returns an address below the origin where browsers reach the broker: the configured one, or
 // the one that API Gateway names, but never one that a client claims. It is empty without an origin.
 func below(ctx context.Context, configured, path string) string {
-	origin := cmp.Or(configured, osb.OriginIn(ctx))
+	origin := cmp.Or(configured, osb.ArrivalIn(ctx).Origin)
 	if origin == "" {
 		return ""
 	}

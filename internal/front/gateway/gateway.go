@@ -60,13 +60,14 @@ func New(next http.Handler, log *slog.Logger) Handler {
 		if !isToken(event.HTTPMethod) {
 			return refusal(event, http.StatusBadRequest, "The request has no valid method."), nil
 		}
+		var arrived osb.Arrival
 		if domain := event.RequestContext.DomainName; domain != "" {
-			ctx = osb.WithOrigin(ctx, "https://"+domain+base)
+			arrived.Origin = "https://" + domain + base
 		}
-		if event.RequestContext.RequestTimeEpoch > 0 {
-			ctx = osb.WithReceived(ctx, time.UnixMilli(event.RequestContext.RequestTimeEpoch).UTC())
+		if at := event.RequestContext.RequestTimeEpoch; at > 0 {
+			arrived.Received = time.UnixMilli(at).UTC()
 		}
-		response, err := adapter.ProxyWithContext(ctx, event)
+		response, err := adapter.ProxyWithContext(osb.WithArrival(ctx, arrived), event)
 		if err != nil {
 			// The cause may quote the path or the body.
 			log.Error("event could not be turned into a request")

@@ -210,7 +210,7 @@ func TestLocationsAreBehindTheBasePath(t *testing.T) {
 			tc.event.HTTPMethod, tc.event.RequestContext.DomainName = "GET", "api.example"
 			tc.event.Headers = map[string]string{"Host": "claimed.example"} // by the client
 			response := answered(t, tc.event, func(w http.ResponseWriter, r *http.Request) {
-				path, origin = r.URL.EscapedPath(), osb.OriginIn(r.Context())
+				path, origin = r.URL.EscapedPath(), osb.ArrivalIn(r.Context()).Origin
 				w.Header().Set("Location", "/a")
 				_, _ = io.WriteString(w, "{}")
 			})

@@ -149,27 +149,26 @@ func emitted(offerings []catalog.Offering, rotation bool, clients *platforms.Sig
 	return out
 }
 
-type receivedKey struct{}
-
-// WithReceived tells the server when the API gateway received a request; without it, a request
-// counts as received when it is served. A PUT that was received before a DELETE of the same id
-// starts nothing after that DELETE (ORB-03).
-func WithReceived(ctx context.Context, at time.Time) context.Context {
-	return context.WithValue(ctx, receivedKey{}, at)
+// An Arrival is what an API gateway knows of a request.
+type Arrival struct {
+	// Received is when the gateway received the request; if zero, that counts as when it is served. A PUT
+	// that was received before a DELETE of the same id starts nothing after that DELETE (ORB-03).
+	Received time.Time
+	// Origin is where browsers reach the broker: scheme, host, and the path before the broker's own.
+	Origin string
 }
 
-type originKey struct{}
+type arrivalKey struct{}
 
-// WithOrigin tells the server where browsers reach the broker: scheme, host, and the path before
-// the broker's own.
-func WithOrigin(ctx context.Context, origin string) context.Context {
-	return context.WithValue(ctx, originKey{}, origin)
+// WithArrival adds an arrival to the context of its request.
+func WithArrival(ctx context.Context, a Arrival) context.Context {
+	return context.WithValue(ctx, arrivalKey{}, a)
 }
 
-// OriginIn returns where browsers reach the broker; empty if the context does not say.
-func OriginIn(ctx context.Context) string {
-	origin, _ := ctx.Value(originKey{}).(string)
-	return origin
+// ArrivalIn returns the arrival in a request's context; an empty one without a gateway.
+func ArrivalIn(ctx context.Context) Arrival {
+	a, _ := ctx.Value(arrivalKey{}).(Arrival)
+	return a
 }
 
 // A response is the answer of a handler. A nil body is sent as {}: every body is a JSON object
@@ -209,8 +208,8 @@ type handler func(ctx context.Context, c *call) (response, error)
 // docs/divergences.md. No other function writes an answer, logs a request, or counts it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := s.Now()
-	received, ok := r.Context().Value(receivedKey{}).(time.Time)
-	if !ok {
+	received := ArrivalIn(r.Context()).Received
+	if received.IsZero() {
 		received = began
 	}
 	asked := r.Method
