@@ -3,10 +3,8 @@ package operator
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/paging"
@@ -200,32 +198,14 @@ func (q Query) NewestFirst() bool {
 	return q.What == Instances && q.State != string(lifecycle.Deleted) && q.State != stateRunning
 }
 
-// A page of the directory has directoryPage instances; their records are read readAtOnce at a time.
-const (
-	directoryPage = 200
-	readAtOnce    = 20
-)
+// directoryPage is the number of instances on a page of the directory.
+const directoryPage = 200
 
-// existing reads a page of the instances that exist, on the query's platform or on all. It reads no record of
-// another id than the query's: for one instance of many, the directory alone is read. The query may still change before the
+// existing reads a page of the instances that exist, on the query's platform or on all. The query may still change before the
 // page is read.
 func (c *Console) existing(q *Query) func(context.Context, string) ([]lifecycle.Record, string, error) {
-	return func(ctx context.Context, after string) (found []lifecycle.Record, next string, err error) {
-		keys, next, err := c.Records.Instances(ctx, q.Platform, after, directoryPage)
-		keys = slices.DeleteFunc(keys, func(k lifecycle.Key) bool { return !strings.HasPrefix(k.Instance, q.ID) })
-		found, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
-		var reading sync.WaitGroup
-		turns := make(chan struct{}, readAtOnce)
-		for n, key := range keys {
-			turns <- struct{}{}
-			reading.Go(func() {
-				found[n], unread[n] = c.read(ctx, key)
-				<-turns
-			})
-		}
-		reading.Wait()
-		found = slices.DeleteFunc(found, func(r lifecycle.Record) bool { return !r.Exists() }) // deleted meanwhile
-		return found, next, errors.Join(append(unread, err)...)
+	return func(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
+		return c.Records.Existing(ctx, q.Platform, q.ID, after, directoryPage, c.Now())
 	}
 }
 

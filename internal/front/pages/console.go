@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -178,18 +177,10 @@ func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record
 	}
 }
 
-// existing reads a page of the instances that exist, the latest first.
-func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, err error) {
-	keys, next, err := v.Records.Instances(v.Context(), "", cursor, mostRows)
-	all, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
-	var reading sync.WaitGroup
-	for n, k := range keys {
-		reading.Go(func() { all[n], unread[n] = v.Records.Record(v.Context(), k, v.now) })
-	}
-	reading.Wait()
-	// The directory may still list deleted instances; former lives have lists of their own.
-	all = slices.DeleteFunc(all, func(r lifecycle.Record) bool { return !r.Exists() || r.Key.Life != "" })
-	return all, next, errors.Join(append(unread, err)...)
+// existing reads a page of the instances that exist, the latest first. Former lives have lists of their own.
+func (v *visit) existing(cursor string) ([]lifecycle.Record, string, error) {
+	all, next, err := v.Records.Existing(v.Context(), "", "", cursor, mostRows, v.now)
+	return slices.DeleteFunc(all, func(r lifecycle.Record) bool { return r.Key.Life != "" }), next, err
 }
 
 // more renders links to the next page of a list, and back to the first.

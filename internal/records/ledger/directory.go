@@ -3,6 +3,9 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -103,6 +106,31 @@ func (l *Ledger) Instances(ctx context.Context, platform, cursor string, limit i
 		}
 	}
 	return page, found.Next, errors.Join(unread...)
+}
+
+// readAtOnce is how many records Existing reads at a time.
+const readAtOnce = 20
+
+// Existing reads the records of one page of the directory; see Instances. It reads no record whose id does not
+// begin with the given one: for one instance of many, the directory alone is read. The error says what could not be read.
+func (l *Ledger) Existing(ctx context.Context, platform, id, cursor string, limit int, now time.Time) (
+	found []lifecycle.Record, next string, err error,
+) {
+	keys, next, err := l.Instances(ctx, platform, cursor, limit)
+	keys = slices.DeleteFunc(keys, func(k lifecycle.Key) bool { return !strings.HasPrefix(k.Instance, id) })
+	found, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
+	var reading sync.WaitGroup
+	turns := make(chan struct{}, readAtOnce)
+	for n, key := range keys {
+		turns <- struct{}{}
+		reading.Go(func() {
+			found[n], unread[n] = l.Record(ctx, key, now)
+			<-turns
+		})
+	}
+	reading.Wait()
+	found = slices.DeleteFunc(found, func(r lifecycle.Record) bool { return !r.Exists() }) // deleted meanwhile
+	return found, next, errors.Join(append(unread, err)...)
 }
 
 // Relist makes the directory agree with the records again, after some of either were lost.
