@@ -21,39 +21,34 @@ type Broker interface {
 
 // An order is a request that a session that acts may have the broker carry out on an instance, with
 // the words that its page shows before. No order touches data that only the platform knows.
-type order struct {
-	name, link, title, does, hurts string
-	possible                       func(v *view) bool
-	give                           func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error)
-}
+type order struct{ name, link, title, does, hurts string }
 
-// The orders.
+// The orders. Method possible says which an instance allows, and give carries them out.
 var (
 	orderUpgrade = order{
 		name: "upgrade", link: "Upgrade", title: "Upgrade this instance?",
 		does: "The broker brings the instance to the version of its plan. Its parameters and its data stay.",
 		hurts: "It may be unreachable meanwhile, and it cannot go back to the previous version. " +
 			"Your platform may go on offering the upgrade until it sends the upgrade itself, which then changes nothing.",
-		possible: func(v *view) bool {
-			return v.State == lifecycle.Ready && behind(v.Record, v.plan)
-		},
-		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
-			return to.Update(ctx, broker.UpdateRequest{Caller: by, InstanceID: v.Key.Instance,
-				ServiceID: v.Attributes.ServiceID, MaintenanceVersion: &v.plan.MaintenanceInfo.Version})
-		},
 	}
 	orderDeletion = order{
 		name: "delete", link: "Delete it again", title: "Delete this instance again?",
 		does: "The broker tries once more to delete the instance, as your platform asked it to.",
 		hurts: "Everything in it is gone for good, unless its plan keeps it. " +
 			"It fails again if a person has to repair something first.",
-		possible: func(v *view) bool { return v.State == lifecycle.DeleteFailed },
-		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
-			return to.Delete(ctx, broker.DeleteRequest{Caller: by, InstanceID: v.Key.Instance,
-				ServiceID: v.Attributes.ServiceID, PlanID: v.Attributes.PlanID})
-		},
 	}
 )
+
+// possible returns the order that the instance allows; an empty one if it allows none.
+func (v *view) possible() order {
+	switch {
+	case v.State == lifecycle.DeleteFailed:
+		return orderDeletion
+	case v.State == lifecycle.Ready && behind(v.Record, v.plan):
+		return orderUpgrade
+	}
+	return order{}
+}
 
 // orderPath returns the path of the page that asks for confirmation of an order.
 func orderPath(o order, k lifecycle.Key) string { return "order?do=" + o.name + "&" + query(k) }
@@ -61,7 +56,7 @@ func orderPath(o order, k lifecycle.Key) string { return "order?do=" + o.name + 
 // orderLink renders a link to the page that asks for confirmation; nothing for a session that may
 // not act.
 func (v *view) orderLink(o order) g.Node {
-	if !v.acts || !o.possible(v) {
+	if !v.acts || v.possible() != o {
 		return nil
 	}
 	return h.Span(h.Class("acts"), g.Text(" "), link(orderPath(o, v.Key), o.link))
@@ -87,19 +82,15 @@ func (v *visit) order() {
 		v.fail(err)
 		return
 	}
-	for _, o := range []order{orderUpgrade, orderDeletion} {
-		if o.name != v.URL.Query().Get("do") || !o.possible(is) {
-			continue
-		}
-		if v.Method == http.MethodPost {
-			v.give(o, is, acting.person)
-		} else {
-			v.show(http.StatusOK, is.asks(o))
-		}
-		return
+	switch o := is.possible(); {
+	case o == order{} || o.name != v.URL.Query().Get("do"):
+		v.show(http.StatusConflict, message("Nothing was done", "The instance has changed meanwhile, so this can no longer be "+
+			"done.", is.back()))
+	case v.Method == http.MethodPost:
+		v.give(o, is, acting.person)
+	default:
+		v.show(http.StatusOK, is.asks(o))
 	}
-	v.show(http.StatusConflict, message("Nothing was done", "The instance has changed meanwhile, so this can no longer be "+
-		"done.", is.back()))
 }
 
 // asks renders the page that asks for confirmation of an order.
@@ -139,12 +130,19 @@ func (v *visit) give(o order, is *view, person string) {
 	if person != "" { // under the member name that Cloud Foundry uses (OID-02)
 		by.Identity, _ = json.Marshal(map[string]string{"user_id": person})
 	}
-	_, err := o.give(v.Context(), v.Broker, by, is)
-	var refusal *lifecycle.Refusal
+	var err error
+	if o == orderUpgrade {
+		_, err = v.Broker.Update(v.Context(), broker.UpdateRequest{Caller: by, InstanceID: is.Key.Instance,
+			ServiceID: is.Attributes.ServiceID, MaintenanceVersion: &is.plan.MaintenanceInfo.Version})
+	} else {
+		_, err = v.Broker.Delete(v.Context(), broker.DeleteRequest{Caller: by, InstanceID: is.Key.Instance,
+			ServiceID: is.Attributes.ServiceID, PlanID: is.Attributes.PlanID})
+	}
+	refusal, refused := errors.AsType[*lifecycle.Refusal](err)
 	switch {
-	case err == nil, errors.As(err, &refusal) && refusal.Reason == lifecycle.OperationFailed:
+	case err == nil, refused && refusal.Reason == lifecycle.OperationFailed:
 		v.lead(InstancePath(is.Key))
-	case refusal != nil && refusal.Reason != lifecycle.Internal:
+	case refused && refusal.Reason != lifecycle.Internal:
 		v.show(http.StatusConflict, message("Nothing was done", refusal.Message, is.back()))
 	default:
 		v.fail(err)
