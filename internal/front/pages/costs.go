@@ -3,7 +3,6 @@ package pages
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -68,9 +67,9 @@ type bill struct {
 // bills adds up the instances that exist, by organization and space, and reports whether it read
 // all of them.
 func (v *visit) bills() (all []bill, whole bool) {
-	by := map[[3]string]*bill{}
+	by := map[string]*bill{}
 	whole = upTo(v, mostCounted, v.existing, func(r lifecycle.Record) {
-		key := [3]string{r.Key.Platform, r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID}
+		key := fmt.Sprintf("%q %q %q", r.Key.Platform, r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID)
 		if by[key] == nil {
 			by[key] = &bill{latest: r, prices: prices{}}
 		}
@@ -85,8 +84,8 @@ func (v *visit) bills() (all []bill, whole bool) {
 			b.prices[c] += amount
 		}
 	})
-	for _, key := range slices.SortedFunc(maps.Keys(by), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
-		all = append(all, *by[key])
+	for _, b := range sorted.Map(by) {
+		all = append(all, *b)
 	}
 	return all, whole
 }

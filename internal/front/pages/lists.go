@@ -83,11 +83,7 @@ func (v *visit) instances() g.Node {
 
 // where joins the names of an organization and a space.
 func where(in lifecycle.Names) string {
-	all := present(in.Organization, in.Space, in.Namespace)
-	for i, name := range all {
-		all[i] = short(name)
-	}
-	return strings.Join(all, " / ")
+	return strings.Join(present(short(in.Organization), short(in.Space), short(in.Namespace)), " / ")
 }
 
 // form renders the filter of the list of instances; it sets the query of the URL, and needs no
