@@ -37,11 +37,9 @@ const (
 	mostLooked = 400
 )
 
-// parts are the pages in the navigation.
-var parts = []struct{ path, name string }{
-	{"overview", "Overview"}, {"instances", "Instances"}, {"operations", "Operations"}, {"upgrades", "Upgrades"},
-	{"quarantine", "Quarantine"}, {"retained", "Retained"}, {"offerings", "Offerings"}, {"costs", "Costs"},
-	{"platforms", "Platforms"},
+// parts are the pages in the navigation. The path of each is its name in small letters.
+var parts = []string{
+	"Overview", "Instances", "Operations", "Upgrades", "Quarantine", "Retained", "Offerings", "Costs", "Platforms",
 }
 
 // consolePages are the console's pages, by their paths.
@@ -83,12 +81,12 @@ func (v *visit) page(title string, live bool, body ...g.Node) g.Node {
 	return layout(title+" – Longshore",
 		h.Header(h.Class("bar"),
 			para("brand", "Longshore"),
-			h.Nav(h.Aria("label", "Console"), g.Map(parts, func(p struct{ path, name string }) g.Node {
-				here := p.path == v.part || p.path == v.part+"s" // the page of one instance belongs to the list of instances
-				return h.A(h.Href(p.path), g.If(here, h.Aria("current", "page")), g.Text(p.name))
+			h.Nav(h.Aria("label", "Console"), g.Map(parts, func(name string) g.Node {
+				path := strings.ToLower(name)
+				here := path == v.part || path == v.part+"s" // the page of one instance belongs to the list of instances
+				return h.A(h.Href(path), g.If(here, h.Aria("current", "page")), g.Text(name))
 			})),
-			h.Form(h.Method("post"), h.Action("leave"), h.Span(g.Text(role)),
-				h.Button(h.Type("submit"), g.Text("Sign out")))),
+			posts("leave", "Sign out", nil, h.Span(g.Text(role)))),
 		h.Main(h.Class("wide"), g.If(live, h.Data("live", "")), g.If(v.busy, h.Data("busy", "")), h.H1(g.Text(title)),
 			g.If(len(v.unread) > 0, alert("Not everything can be read",
 				"Things may exist that are not shown here. The log of the broker says why they cannot be read.")),
@@ -118,9 +116,12 @@ func (v *visit) note(err error) {
 	}
 }
 
+// A reader reads a page of a listing. The cursor is empty for the first page, and next at the end.
+type reader[T any] func(cursor string) (page []T, next string, _ error)
+
 // upTo counts the entries of a listing to its end, or until it has counted so many, and reports whether it
 // read all. It keeps one page at a time: a record may hold 100 KiB that a tenant has sent.
-func upTo[T any](v *visit, most int, read func(cursor string) ([]T, string, error), count func(T)) (whole bool) {
+func upTo[T any](v *visit, most int, read reader[T], count func(T)) (whole bool) {
 	for counted, cursor := 0, ""; ; {
 		page, next, err := read(cursor)
 		v.note(err)
@@ -134,14 +135,14 @@ func upTo[T any](v *visit, most int, read func(cursor string) ([]T, string, erro
 }
 
 // once returns a reader of a list that is known as a whole.
-func once[T any](all []T) func(string) ([]T, string, error) {
+func once[T any](all []T) reader[T] {
 	return func(string) ([]T, string, error) { return all, "", nil }
 }
 
 // gather reads pages of a source until a page of the list is full, or until it has looked at so
 // many entries that an answer is due. A place in the list consists of the cursor of a source's page
 // and the number of its entries to skip. Without takes, the list has all entries.
-func gather[T any](v *visit, read func(cursor string) ([]T, string, error), takes func(T) bool) (rows []T, next string) {
+func gather[T any](v *visit, read reader[T], takes func(T) bool) (rows []T, next string) {
 	skip, cursor, _ := strings.Cut(v.URL.Query().Get("at"), ".")
 	passed, _ := strconv.Atoi(skip) // an invalid place means the first
 	for looked := 0; ; {
@@ -165,7 +166,7 @@ func gather[T any](v *visit, read func(cursor string) ([]T, string, error), take
 }
 
 // due returns a reader of the records that the reaper is to look at within the given time.
-func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record, string, error) {
+func (v *visit) due(until time.Duration) reader[lifecycle.Record] {
 	return func(cursor string) (all []lifecycle.Record, next string, err error) {
 		page, next, err := v.Records.Due(v.Context(), v.now.Add(until), cursor)
 		for _, d := range page {
@@ -198,8 +199,7 @@ func (v *visit) more(next string) g.Node {
 }
 
 // listed renders a page of a list as a table, or says that there is nothing to list.
-func listed[T any](v *visit, read func(cursor string) ([]T, string, error), takes func(T) bool, heads []string, none string,
-	cells func(T) []g.Node) g.Node {
+func listed[T any](v *visit, read reader[T], takes func(T) bool, heads []string, none string, cells func(T) []g.Node) g.Node {
 	rows, next := gather(v, read, takes)
 	if next != "" {
 		none = "None of the records read so far match. The next page goes on."

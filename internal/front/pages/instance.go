@@ -160,12 +160,10 @@ func (v *view) progress() g.Node {
 	if end := op.Started.Add(op.Expected); op.Expected > 0 && end.After(v.now) {
 		expected = g.Group{g.Text(" Expected to be done "), ago(end, v.now), g.Text(".")}
 	}
-	percent := strconv.Itoa(op.Percent)
 	return section("now", first(kinds[op.Kind].doing, "In progress"),
 		h.P(g.Text("Begun "), ago(op.Started, v.now), g.Text("."), expected, g.Text(" The broker gives up "),
 			ago(op.Deadline, v.now), g.Text(".")),
-		g.If(op.Percent > 0, h.Progress(h.Value(percent), h.Max("100"), h.Aria("label", "Progress"))),
-		g.If(op.Percent == 0, h.Progress(h.Aria("label", "Progress"))),
+		h.Progress(g.If(op.Percent > 0, g.Group{h.Value(strconv.Itoa(op.Percent)), h.Max("100")}), h.Aria("label", "Progress")),
 		para("said", op.Description))
 }
 
@@ -189,8 +187,7 @@ func (v *view) failure() g.Node {
 	case v.Unusable:
 		todo = "The instance has been unusable since then. Update it again, or delete it."
 	}
-	return h.Section(h.Class("alert"), h.Role("status"), h.Aria("labelledby", "failed-title"),
-		h.H2(h.ID("failed-title"), g.Text(kinds[op.Kind].failed)),
+	return section("failed", kinds[op.Kind].failed, h.Class("alert"), h.Role("status"),
 		h.P(g.Text(first(op.Description, "The provider gave no reason."))), para("todo", todo),
 		v.orderLink(orderDeletion))
 }
@@ -349,5 +346,5 @@ func (v *view) foot() g.Node {
 	return h.Footer(
 		h.P(g.Text("Times are relative; point at one for the exact time. "),
 			h.Span(h.Class("nowrap"), g.Text("Shown "+v.now.UTC().Format("15:04 UTC")+"."))),
-		h.Form(h.Method("post"), h.Action("leave?"+query(v.Key)), h.Button(h.Type("submit"), g.Text("Sign out"))))
+		posts("leave?"+query(v.Key), "Sign out", nil))
 }

@@ -270,9 +270,7 @@ func (v *visit) lead(to string) { http.Redirect(v.w, v.Request, to, http.StatusS
 // chat's preview, does not use it up.
 func (v *visit) enter() {
 	v.show(http.StatusOK, message("Open the dashboard", "The link can be used once, within 15 minutes after it was made.",
-		h.Form(h.Method("post"), h.Action("enter"), h.Data("enter", ""),
-			hidden("link", v.URL.Query().Get("link")),
-			h.Button(h.Class("primary"), h.Type("submit"), g.Text("Open")))))
+		posts("enter", "Open", h.Class("primary"), h.Data("enter", ""), hidden("link", v.URL.Query().Get("link")))))
 }
 
 // maxForm bounds a form, in bytes.

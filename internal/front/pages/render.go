@@ -7,24 +7,18 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
+	"maragu.dev/gomponents/components"
 	h "maragu.dev/gomponents/html"
 )
 
-// layout renders a page around its main part. It names assets relative to the page, which may be
-// below a path that a gateway keeps to itself.
+// head is the same on every page. It names assets relative to the page, which may be below a path that
+// a gateway keeps to itself.
+const head = `<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">` +
+	`<link rel="stylesheet" href="style.css"><script src="script.js" defer></script>`
+
+// layout renders a page around its main part.
 func layout(title string, main ...g.Node) g.Node {
-	return h.Doctype(h.HTML(h.Lang("en"),
-		h.Head(
-			h.Meta(h.Charset("utf-8")),
-			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
-			h.Meta(h.Name("color-scheme"), h.Content("light dark")),
-			h.Meta(h.Name("robots"), h.Content("noindex")),
-			h.TitleEl(g.Text(title)),
-			h.Link(h.Rel("stylesheet"), h.Href("style.css")),
-			h.Script(h.Src("script.js"), h.Defer()),
-		),
-		h.Body(g.Group(main)),
-	))
+	return components.HTML5(components.HTML5Props{Title: title, Language: "en", Head: []g.Node{g.Raw(head)}, Body: main})
 }
 
 // message renders a page with a single message.
@@ -48,6 +42,11 @@ func again(of Scope) g.Node {
 // hidden renders a member of a form that people do not see.
 func hidden(name, value string) g.Node {
 	return h.Input(h.Type("hidden"), h.Name(name), h.Value(value))
+}
+
+// posts renders a form with a button, and with what stands before the button.
+func posts(action, words string, look g.Node, before ...g.Node) g.Node {
+	return h.Form(h.Method("post"), h.Action(action), g.Group(before), h.Button(look, h.Type("submit"), g.Text(words)))
 }
 
 // quoted returns a text as a word of a shell.
