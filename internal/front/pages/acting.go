@@ -14,39 +14,30 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// An act is an action of an operator, with the words that its page shows before and after.
+// An act is what a person may do on a page, with the words that are shown before. The rest is about acts of operators.
 type act struct {
-	name, link, title, does, hurts, button, did string
-	command                                     string // the CLI command that does the same, if it is not called by the name
-	flags                                       string // flags that the CLI command needs after the token
-	do                                          func(v *visit, r lifecycle.Record) (acts.Done, error)
+	name, link, title, does, hurts string
+	button                         string // the link unless it is given
+	did                            string
+	command                        string // the CLI command that does the same, if it is not called by the name
+	flags                          string // flags that the CLI command needs after the token
 }
 
-func retry(v *visit, r lifecycle.Record) (acts.Done, error) {
-	attempt, err := strconv.Atoi(v.PostFormValue("attempt"))
-	if err != nil || attempt < 1 {
-		return acts.Done{}, acts.Refuse("the form is incomplete: open its page again")
-	}
-	seen := *r.Operation // in the phase in which the act may be offered
-	seen.Attempt = attempt
-	return v.Acts.Retry(v.Context(), r.Token().String(), &seen)
-}
-
-// The acts. actsOn says which of them a record allows.
+// The acts of operators. actsOn says which of them a record allows, and carryOut does them.
 var (
 	actRetry = act{
 		name: "retry", link: "Retry", title: "Start this operation again?", button: "Start it again",
 		does: "Another attempt begins at once. The one before ends at its next step, and what was made stays.",
 		hurts: "If a call to the provider is under way, the new attempt waits until that has ended, or for two minutes. " +
 			"It does not help if a person has to repair something first.",
-		did: "The operation was started again", do: retry,
+		did: "The operation was started again",
 	}
 	actRemove = act{
 		name: "remove", command: "retry", link: "Delete", title: "Delete what the failed operation left?", button: "Delete it",
 		does: "The broker deletes at once everything that was made so far. Otherwise, it does so after eight days.",
 		hurts: "Everything in the instance is gone for good, unless its plan keeps it. " +
 			"Until the platform deletes a failed creation, it is told that the creation has failed.",
-		did: "Its deletion has begun", do: retry,
+		did: "Its deletion has begun",
 	}
 	actSettle = act{
 		name: "settle", flags: " --failed MESSAGE --yes",
@@ -55,28 +46,18 @@ var (
 		hurts: "A creation that ends this way is removed with everything it has made. After an update or a deletion, the " +
 			"instance may be half changed.",
 		did: "The operation has failed",
-		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
-			message := first(strings.TrimSpace(v.PostFormValue("message")), settled)
-			return v.Acts.Settle(v.Context(), r.Token().String(), clipped(message))
-		},
 	}
 	actRelease = act{
 		name: "release", link: "Release", title: "Put this thing into use again?", button: "Release it",
 		does:  "It can be used again as before, and is left alone from then on.",
 		hurts: "No record explains it, so no platform deletes it: it stays, and costs money, until you delete it.",
 		did:   "Its release has begun",
-		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
-			return v.Acts.Release(v.Context(), r.Key)
-		},
 	}
 	actDiscard = act{
 		name: "discard", link: "Delete", title: "Delete this thing for good?", button: "Delete it for good",
 		does:  "Its deletion begins at once, and does not wait for the end of its quarantine.",
 		hurts: "All data in it is lost. Nothing gives it back. Release it instead if anybody may need it.",
 		did:   "Its deletion has begun",
-		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
-			return v.Acts.Discard(v.Context(), r.Key)
-		},
 	}
 )
 
@@ -165,11 +146,31 @@ func (v *visit) ask() g.Node {
 		facts(fact{"Instance", v.named(r)}, fact{"Thing", text(nameOf(r))}, fact{"Binding", text(r.Key.Binding)},
 			fact{"Plan", text(v.planOf(r))}, fact{"Operation", v.doing(r)}, fact{"Begun", ago(r.Operation.Started, v.now)},
 			fact{"Why", text(clipped(why(r, v.now)))}),
-		question(a.does, a.hurts, "act", a.button, g.Group{
+		a.question("act", g.Group{
 			hidden("do", a.name), hidden("token", r.Token().String()), hidden("attempt", strconv.Itoa(r.Operation.Attempt)),
-			g.If(a.name == actSettle.name, h.Label(g.Text("Message for the platform's user"),
+			g.If(a == actSettle, h.Label(g.Text("Message for the platform's user"),
 				h.Input(h.Type("text"), h.Name("message"), h.Value(settled), h.MaxLength("300")))),
 		}, link(home(r), "Cancel")))
+}
+
+// carryOut does an act to the record. Retry and removal are both a retry to package acts, which deletes what has failed.
+func (v *visit) carryOut(a act, r lifecycle.Record) (acts.Done, error) {
+	switch a {
+	case actSettle:
+		message := first(strings.TrimSpace(v.PostFormValue("message")), settled)
+		return v.Acts.Settle(v.Context(), r.Token().String(), clipped(message))
+	case actRelease:
+		return v.Acts.Release(v.Context(), r.Key)
+	case actDiscard:
+		return v.Acts.Discard(v.Context(), r.Key)
+	}
+	attempt, err := strconv.Atoi(v.PostFormValue("attempt"))
+	if err != nil || attempt < 1 {
+		return acts.Done{}, acts.Refuse("the form is incomplete: open its page again")
+	}
+	seen := *r.Operation // in the phase in which the act may be offered
+	seen.Attempt = attempt
+	return v.Acts.Retry(v.Context(), r.Token().String(), &seen)
 }
 
 // act carries out the act that its page has asked about.
@@ -179,8 +180,8 @@ func (v *visit) act() g.Node {
 		return page
 	}
 	back := h.P(h.Class("pager"), link(home(r), "Look at it"), link("overview", "Overview"))
-	done, err := a.do(v, r)
-	if refusal := (*acts.Refusal)(nil); errors.As(err, &refusal) {
+	done, err := v.carryOut(a, r)
+	if refusal, refused := errors.AsType[*acts.Refusal](err); refused {
 		why := strings.ToUpper(refusal.Message[:1]) + refusal.Message[1:] + "."
 		return v.instead(http.StatusConflict, "Nothing was done", why, back)
 	}

@@ -19,19 +19,16 @@ type Broker interface {
 	Delete(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
 }
 
-// An order is a request that a session that acts may have the broker carry out on an instance, with
-// the words that its page shows before. No order touches data that only the platform knows.
-type order struct{ name, link, title, does, hurts string }
-
-// The orders. Method possible says which an instance allows, and give carries them out.
+// The orders are acts that the broker carries out on an instance, for a session that acts. No order touches data that
+// only the platform knows. Method possible says which an instance allows, and give has the broker do them.
 var (
-	orderUpgrade = order{
+	orderUpgrade = act{
 		name: "upgrade", link: "Upgrade", title: "Upgrade this instance?",
 		does: "The broker brings the instance to the version of its plan. Its parameters and its data stay.",
 		hurts: "It may be unreachable meanwhile, and it cannot go back to the previous version. " +
 			"Your platform may go on offering the upgrade until it sends the upgrade itself, which then changes nothing.",
 	}
-	orderDeletion = order{
+	orderDeletion = act{
 		name: "delete", link: "Delete it again", title: "Delete this instance again?",
 		does: "The broker tries once more to delete the instance, as your platform asked it to.",
 		hurts: "Everything in it is gone for good, unless its plan keeps it. " +
@@ -40,22 +37,22 @@ var (
 )
 
 // possible returns the order that the instance allows; an empty one if it allows none.
-func (v *view) possible() order {
+func (v *view) possible() act {
 	switch {
 	case v.State == lifecycle.DeleteFailed:
 		return orderDeletion
 	case v.State == lifecycle.Ready && behind(v.Record, v.plan):
 		return orderUpgrade
 	}
-	return order{}
+	return act{}
 }
 
 // orderPath returns the path of the page that asks for confirmation of an order.
-func orderPath(o order, k lifecycle.Key) string { return "order?do=" + o.name + "&" + query(k) }
+func orderPath(o act, k lifecycle.Key) string { return "order?do=" + o.name + "&" + query(k) }
 
 // orderLink renders a link to the page that asks for confirmation; nothing for a session that may
 // not act.
-func (v *view) orderLink(o order) g.Node {
+func (v *view) orderLink(o act) g.Node {
 	if !v.acts || v.possible() != o {
 		return nil
 	}
@@ -83,7 +80,7 @@ func (v *visit) order() {
 		return
 	}
 	switch o := is.possible(); {
-	case o == order{} || o.name != v.URL.Query().Get("do"):
+	case o == act{} || o.name != v.URL.Query().Get("do"):
 		v.show(http.StatusConflict, message("Nothing was done", "The instance has changed meanwhile, so this can no longer be "+
 			"done.", is.back()))
 	case v.Method == http.MethodPost:
@@ -94,18 +91,18 @@ func (v *visit) order() {
 }
 
 // asks renders the page that asks for confirmation of an order.
-func (v *view) asks(o order) g.Node {
+func (v *view) asks(o act) g.Node {
 	return layout(o.title, h.Main(h.Class("wide"), h.H1(g.Text(o.title)),
 		facts(fact{"Instance", text(v.title())}, fact{"Plan", v.planFact()}, fact{"Upgrade", v.upgrade()}),
-		question(o.does, o.hurts, orderPath(o, v.Key), o.link, nil, v.back())))
+		o.question(orderPath(o, v.Key), nil, v.back())))
 }
 
 // question renders what an act does and why it may hurt, with the form that carries it out.
-func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
+func (a act) question(action string, inputs, back g.Node) g.Node {
 	return g.Group{
-		para("does", does), alert("What may go wrong", hurts),
+		para("does", a.does), alert("What may go wrong", a.hurts),
 		h.Form(h.Class("asks"), h.Method("post"), h.Action(action), inputs,
-			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(button)), back),
+			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(first(a.button, a.link))), back),
 	}
 }
 
@@ -119,7 +116,7 @@ const here = "longshore page"
 
 // give has the broker carry out a person's order, which counts as a request of the instance's platform.
 // The instance's page then shows the outcome, including the reason of a failure.
-func (v *visit) give(o order, is *view, person string) {
+func (v *visit) give(o act, is *view, person string) {
 	if v.Throttle.Take(is.Key.Platform) > 0 {
 		v.show(http.StatusTooManyRequests, message("Nothing was done", "The platform of this instance sends too many "+
 			"requests. Try again in a few seconds.", is.back()))
