@@ -106,48 +106,24 @@ func client(hosts []string) *http.Client {
 	}
 }
 
-// at returns a place that is remembered, or looks for it.
-func (f *Finder) at(ctx context.Context, key string, look func(context.Context) (place, error)) (place, error) {
-	if kept, ok := f.found.Load(key); ok && f.Now().Before(kept.(place).until) {
-		return kept.(place), nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	p, err := look(ctx)
-	if err != nil {
-		return p, fmt.Errorf("%w: %w", ErrDown, err)
-	}
-	p.until = f.Now().Add(keep)
-	f.found.Store(key, p)
-	return p, nil
-}
-
 // OIDC returns the operator's own login, which sends browsers back to the address back.
 func (f *Finder) OIDC(ctx context.Context, o *platforms.OIDC, back string) (*Login, error) {
-	p, err := f.at(ctx, o.Issuer, func(ctx context.Context) (place, error) {
+	return f.login(ctx, o.Issuer, func(ctx context.Context) (place, error) {
 		h := client(nil) // any host: the issuer's document names them, and the operator trusts it
 		provider, err := oidc.NewProvider(oidc.ClientContext(ctx, h), o.Issuer)
 		return place{provider: provider, http: h}, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return f.login(p, p.provider.Endpoint(), o.Client, o.Secret, back, o.Scopes...), nil
+	}, oauth2.Config{ClientID: o.Client, ClientSecret: o.Secret, RedirectURL: back, Scopes: o.Scopes})
 }
 
 // CloudFoundry returns the login of a Cloud Foundry whose API has the origin api, for the instances
 // of an offering.
 func (f *Finder) CloudFoundry(ctx context.Context, s *platforms.SignOn, api, offering, back string) (*Login, error) {
-	p, err := f.at(ctx, fmt.Sprint(api, " ", s.Hosts), func(ctx context.Context) (place, error) {
-		return uaaOf(ctx, s.Hosts, api)
-	})
-	if err != nil {
-		return nil, err
-	}
 	id, password := s.ClientOf(offering)
-	endpoint := p.provider.Endpoint()
-	endpoint.AuthStyle = oauth2.AuthStyleInHeader
-	return f.login(p, endpoint, id, password, back, "cloud_controller_service_permissions.read"), nil
+	return f.login(ctx, fmt.Sprint(api, " ", s.Hosts), func(ctx context.Context) (place, error) {
+		return uaaOf(ctx, s.Hosts, api)
+	}, oauth2.Config{ClientID: id, ClientSecret: password, RedirectURL: back,
+		Endpoint: oauth2.Endpoint{AuthStyle: oauth2.AuthStyleInHeader},
+		Scopes:   []string{"cloud_controller_service_permissions.read"}})
 }
 
 // uaaOf asks an API for its UAA. The UAA's own document would name an issuer that is not its
@@ -182,13 +158,27 @@ func uaaOf(ctx context.Context, hosts []string, api string) (place, error) {
 	return place{provider: c.NewProvider(oidc.ClientContext(ctx, h)), http: h, controller: api}, nil
 }
 
-func (f *Finder) login(p place, at oauth2.Endpoint, id, password, back string, scopes ...string) *Login {
-	return &Login{
-		place: p,
-		oauth: oauth2.Config{ClientID: id, ClientSecret: password, Endpoint: at, RedirectURL: back,
-			Scopes: append([]string{oidc.ScopeOpenID}, scopes...)},
-		verify: p.provider.Verifier(&oidc.Config{ClientID: id, Now: f.Now}),
+// login returns a login at a place that is remembered, or looked for. The place completes what is
+// known of this broker's client there.
+func (f *Finder) login(
+	ctx context.Context, key string, look func(context.Context) (place, error), c oauth2.Config,
+) (*Login, error) {
+	kept, _ := f.found.Load(key)
+	p, known := kept.(place)
+	if !known || !f.Now().Before(p.until) {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		var err error
+		if p, err = look(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrDown, err)
+		}
+		p.until = f.Now().Add(keep)
+		f.found.Store(key, p)
 	}
+	at := p.provider.Endpoint()
+	at.AuthStyle = c.Endpoint.AuthStyle
+	c.Endpoint, c.Scopes = at, append([]string{oidc.ScopeOpenID}, c.Scopes...)
+	return &Login{place: p, oauth: c, verify: p.provider.Verifier(&oidc.Config{ClientID: c.ClientID, Now: f.Now})}, nil
 }
 
 // Begin returns the address where a browser goes to sign on.
