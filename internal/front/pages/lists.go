@@ -139,21 +139,20 @@ func (v *visit) doing(r lifecycle.Record) g.Node {
 }
 
 func (v *visit) operations() g.Node {
-	show := first(v.URL.Query().Get("show"), "running")
 	shows := map[string]func(lifecycle.Record) bool{
 		"running": lifecycle.Record.InProgress, "failed": failedForGood,
 		"stuck": func(r lifecycle.Record) bool { return stuck(r, v.now) },
 	}
-	takes, known := shows[show]
-	if !known {
-		takes, show = shows["running"], "running"
+	show := v.URL.Query().Get("show")
+	if shows[show] == nil {
+		show = "running"
 	}
 	tab := func(s, name string) g.Node {
 		return h.A(h.Href("operations?show="+s), g.If(s == show, h.Aria("current", "page")), g.Text(name))
 	}
 	tabs := h.Nav(h.Class("tabs"), h.Aria("label", "Operations"), tab("running", "Running"), tab("stuck", "Stuck"),
 		tab("failed", "Failed"))
-	list := listed(v, v.due(soon), takes, v.withActs("Operation", "Instance", "Begun", "Attempt", "Why"), "There is none.",
+	list := listed(v, v.due(soon), shows[show], v.withActs("Operation", "Instance", "Begun", "Attempt", "Why"), "There is none.",
 		func(r lifecycle.Record) []g.Node {
 			return []g.Node{v.doing(r), v.named(r), ago(r.Operation.Started, v.now), g.Textf("%d", r.Operation.Attempt),
 				text(clippedTo(why(r, v.now), 2*longestWord)), v.actLinks(r)}

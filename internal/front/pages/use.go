@@ -51,9 +51,7 @@ func (v *view) use() g.Node {
 	f, at := v.facts.Facts, v.facts.Answered
 	var body g.Node
 	switch {
-	case v.State == lifecycle.Deleted:
-		return nil
-	case at.IsZero() && v.State != lifecycle.Ready:
+	case v.State == lifecycle.Deleted, at.IsZero() && v.State != lifecycle.Ready:
 		return nil
 	case at.IsZero():
 		body = hint("Not known yet.")
