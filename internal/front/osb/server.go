@@ -193,8 +193,8 @@ type call struct {
 	path    []string // the escaped segments of the path, after the platform's prefix
 	version version  // the API version that the client speaks
 	shown   *shown   // the part of the catalog that the platform may see
-	// What the path names, each part decoded once (INP-11): an instance or a binding of the platform, or
-	// an operation by its token.
+	// key and token are what the path names, each part decoded once (INP-11): an instance or a binding of
+	// the platform, or an operation.
 	key   lifecycle.Key
 	token string
 	query url.Values
