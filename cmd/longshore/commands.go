@@ -98,14 +98,14 @@ Settings from the environment:
 // providerFlags adds the flags that say whether AWS services are offered, and where the servers of providers are, each
 // server with its own usage unless one is given. No message shows the servers, which may contain passwords.
 func providerFlags(c *cobra.Command, given map[string]string, usageAWS, usage string) {
-	c.Flags().BoolFunc(embedded.FlagAWS, usageAWS, func(text string) error {
+	c.Flags().BoolFunc("aws", usageAWS, func(text string) error {
 		on, err := strconv.ParseBool(text)
-		given[embedded.FlagAWS] = strconv.FormatBool(on)
+		given[app.EnvAWS] = strconv.FormatBool(on)
 		return err
 	})
-	for name, its := range embedded.Flags() {
-		c.Flags().Func(name, cmp.Or(usage, its), func(url string) error {
-			given[name] = url
+	for name, f := range embedded.Flags() {
+		c.Flags().Func(name, cmp.Or(usage, f.Usage), func(url string) error {
+			given[f.Env] = url
 			return nil
 		})
 	}

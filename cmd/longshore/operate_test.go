@@ -45,11 +45,12 @@ func serveWith(t *testing.T, args ...string) (out, log *testserver.Output, stop 
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	out, log = new(testserver.Output), new(testserver.Output)
-	env := map[string]string{app.EnvUsername: checkUser, app.EnvPassword: checkPassword, app.EnvAWS: "what --aws stands before"}
+	env := map[string]string{app.EnvUsername: checkUser, app.EnvPassword: checkPassword, app.EnvAWS: "what --aws stands before",
+		"LONGSHORE_MARIADB_URL": "what --mariadb stands before, as nothing"}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve", "--aws=false", "--listen", "127.0.0.1:0", "--data", t.TempDir()}, args...),
-			func(name string) string { return env[name] }, out, log)
+		ended <- run(ctx, append([]string{"serve", "--aws=false", "--mariadb", "", "--listen", "127.0.0.1:0", "--data", t.TempDir()},
+			args...), func(name string) string { return env[name] }, out, log)
 	}()
 	stop = sync.OnceValue(func() int {
 		cancel()

@@ -171,33 +171,25 @@ func (s server) greet(made wired.Provider, log *slog.Logger) {
 	}
 }
 
-// Flags returns the usage of the flags of `longshore serve` for the addresses of providers' servers.
-func Flags() map[string]string {
-	all := map[string]string{}
+// A Flag is a flag of `longshore serve` that stands before a variable of the environment.
+type Flag struct{ Env, Usage string }
+
+// Flags returns the flags for the addresses of providers' servers, by name.
+func Flags() map[string]Flag {
+	all := map[string]Flag{}
 	for name, s := range servers() {
-		all[name] = fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it, the broker offers none",
-			s.Title, s.Form.Example)
+		f := Flag{s.envURL(), fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it, the broker offers none",
+			s.Title, s.Form.Example)}
 		if s.start != nil {
-			all[name] += ", and with " + URLEmbedded + " the broker starts one"
+			f.Usage += ", and with " + URLEmbedded + " the broker starts one"
 		}
+		all[name] = f
 	}
 	return all
 }
 
-// FlagAWS is the flag of `longshore serve` that is true where AWS services are offered.
-const FlagAWS = "aws"
-
-// WithFlags returns the environment, with given flags taking precedence over variables: a flag that is false, too.
-func WithFlags(flags map[string]string, getenv func(string) string) func(string) string {
-	given, known := map[string]string{}, servers()
-	for name, value := range flags {
-		switch {
-		case name == FlagAWS:
-			given[app.EnvAWS] = value
-		case value != "":
-			given[known[name].envURL()] = value
-		}
-	}
+// WithFlags returns the environment, with the values of given flags before those of their variables: an empty one, too.
+func WithFlags(given map[string]string, getenv func(string) string) func(string) string {
 	return func(name string) string {
 		if value, ok := given[name]; ok {
 			return value
@@ -208,8 +200,8 @@ func WithFlags(flags map[string]string, getenv func(string) string) func(string)
 
 // warnOfShown warns of passwords on the command line.
 func warnOfShown(flags map[string]string, log *slog.Logger) {
-	for name, s := range sorted.Map(servers()) {
-		if u, err := url.Parse(flags[name]); err == nil {
+	for _, s := range sorted.Map(servers()) {
+		if u, err := url.Parse(flags[s.envURL()]); err == nil {
 			if _, has := u.User.Password(); has {
 				log.Warn(fmt.Sprintf("every user of this machine can read the password that %s has: give the URL in %s, "+
 					"or the password in the file that %s names", s.flag(), s.envURL(), s.envPasswordFile()))

@@ -149,7 +149,7 @@ func TestReconcileNamesServersThatAreNotSet(t *testing.T) {
 // from a file; a setting that cannot be meant is refused with its remedy, and never repeated.
 func TestServerSettings(t *testing.T) {
 	t.Parallel()
-	const anURL, aFile = "LONGSHORE_POSTGRES_URL", "LONGSHORE_POSTGRES_PASSWORD_FILE"
+	const anURL, aFile, notGiven = "LONGSHORE_POSTGRES_URL", "LONGSHORE_POSTGRES_PASSWORD_FILE", "-"
 	dir := t.TempDir()
 	password, empty := filepath.Join(dir, "password"), filepath.Join(dir, "empty")
 	for path, text := range map[string]string{password: "canary\n", empty: "\n"} {
@@ -158,8 +158,11 @@ func TestServerSettings(t *testing.T) {
 	type environment = map[string]string
 	check := func(server, flag string, given environment, says string) {
 		t.Helper()
-		_, err := Settings{Listen: ":0", Data: "d", Flags: map[string]string{server: flag}}.
-			Complete(func(name string) string { return given[name] })
+		flags := map[string]string{}
+		if flag != notGiven {
+			flags[servers()[server].envURL()] = flag
+		}
+		_, err := Settings{Listen: ":0", Data: "d", Flags: flags}.Complete(func(name string) string { return given[name] })
 		said := fmt.Sprint(err)
 		if (err == nil) != (says == "") || !strings.Contains(said, says) || strings.Contains(said, "canary") {
 			t.Errorf("%s %v: %v, want %q", flag, given, err, says)
@@ -173,17 +176,20 @@ func TestServerSettings(t *testing.T) {
 		given environment
 		says  string // in the error; empty for none
 	}{
-		{},
+		{notGiven, nil, ""},
 		{"postgresql://u:canary@h", nil, ""},
-		{"", environment{anURL: "postgres://u:canary@h"}, ""},
+		{notGiven, environment{anURL: "postgres://u:canary@h"}, ""},
 		{"postgresql://u@h", environment{anURL: "canary", aFile: password}, ""},
-		{"", environment{anURL: "postgresql://u@h", aFile: password}, ""},
+		{"", environment{anURL: "mysql://u:canary@h"}, ""}, // an empty flag is a given one
+		{"", environment{anURL: "postgresql://u@h", aFile: password}, aFile + " is set, and no server"},
+		{notGiven, environment{anURL: "postgresql://u@h", aFile: password}, ""},
 		{"mysql://u:canary@h", nil, "--postgres (or LONGSHORE_POSTGRES_URL) does not begin with"},
-		{"", environment{aFile: password}, aFile + " is set, and no server"},
-		{"", environment{anURL: "postgresql://u:canary@h", aFile: password}, "leave it out of the URL"},
-		{"", environment{anURL: "postgresql://u@h", aFile: password + "x"}, "without a password"},
-		{"", environment{anURL: "postgresql://u@h", aFile: empty}, "it is empty"},
-		{"", environment{"LONGSHORE_POSTGRES_SECRETS": "x"}, "give name=ARN"},
+		{notGiven, environment{anURL: "mysql://u:canary@h"}, "does not begin with"},
+		{notGiven, environment{aFile: password}, aFile + " is set, and no server"},
+		{notGiven, environment{anURL: "postgresql://u:canary@h", aFile: password}, "leave it out of the URL"},
+		{notGiven, environment{anURL: "postgresql://u@h", aFile: password + "x"}, "without a password"},
+		{notGiven, environment{anURL: "postgresql://u@h", aFile: empty}, "it is empty"},
+		{notGiven, environment{"LONGSHORE_POSTGRES_SECRETS": "x"}, "give name=ARN"},
 	} {
 		check("postgres", test.flag, test.given, test.says)
 	}
@@ -233,7 +239,7 @@ plans:
 // over starts a broker over a PostgreSQL server, with the offerings of a folder, and ends it.
 func over(t *testing.T, flag, offerings string, log slog.Handler) error {
 	t.Helper()
-	given := Settings{Listen: ":0", Data: t.TempDir(), Flags: map[string]string{"postgres": flag}}
+	given := Settings{Listen: ":0", Data: t.TempDir(), Flags: map[string]string{"LONGSHORE_POSTGRES_URL": flag}}
 	e, err := Open(expect.Get(given.Complete(func(string) string { return "" }))(t),
 		expect.Get(offeringfiles.Load(offerings))(t), slog.New(log))
 	if err == nil {

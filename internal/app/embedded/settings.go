@@ -25,7 +25,7 @@ type Settings struct {
 	Username, Password string
 	// Offerings is the folder of the operator's own offerings; empty for none.
 	Offerings string
-	// Flags are the values of the given flags for providers: FlagAWS, or one of Flags. They may hold passwords.
+	// Flags are the values of the given flags for providers, by the variables before which they stand. They may hold passwords.
 	Flags map[string]string
 	// Getenv returns the providers' own settings; nil for none.
 	Getenv func(string) string
