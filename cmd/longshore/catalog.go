@@ -9,6 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/shell"
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
@@ -39,7 +40,7 @@ files: a template, what CloudFormation may do for it, and what a binding may do.
 			if err != nil {
 				return err
 			}
-			printf(c.OutOrStdout(), "wrote %s: edit it, then run longshore catalog validate %s\n", path, dir)
+			printf(c.OutOrStdout(), "wrote %s: edit it, then run longshore catalog validate %s\n", path, shell.Word(dir))
 			return nil
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -131,7 +132,7 @@ only you should allow.`,
 				printActions(c.OutOrStdout(), path+": added", p.Added)
 				printActions(c.OutOrStdout(), path+": not added, allow these yourself if the template needs them:", p.Left)
 			}
-			printf(c.OutOrStdout(), "now run longshore catalog validate %s\n", args[0])
+			printf(c.OutOrStdout(), "now run longshore catalog validate %s\n", shell.Word(args[0]))
 			return nil
 		},
 		ValidArgsFunction: offeringsFolder,

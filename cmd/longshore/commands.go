@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
+	"github.com/longshore/longshore/internal/base/shell"
 )
 
 // version is set when a release is built.
@@ -220,18 +221,18 @@ func consoleLink(ctx context.Context, broker *embedded.Broker, prints bool) stri
 // not into a journal.
 func welcome(out io.Writer, url string, broker *embedded.Broker, s embedded.Settings, journal bool, link string) {
 	p := broker.Default
-	trial := broker.Trial()
-	username, password, login := p.Username, p.Password, p.Username+":"+p.Password
+	trial, asked, data := broker.Trial(), shell.Word(url), shell.Word(s.Data)
+	username, password, login := p.Username, p.Password, shell.Word(p.Username+":"+p.Password)
 	switch {
 	case !p.Removed.IsZero():
 		username, password, login = "(the first platform was removed: `longshore platform list`)", "-", "USER"
 	case s.Username != "":
 		password, login = "(from "+app.EnvPassword+")", `"$`+app.EnvUsername+`:$`+app.EnvPassword+`"`
 	case p.Chosen:
-		password, login = "(the one that was set)", p.Username
+		password, login = "(the one that was set)", shell.Word(p.Username)
 	case journal:
-		login = p.Username
-		password = fmt.Sprintf("(ask for another one: `longshore platform rotate %s --data %s`)", p.Name, s.Data)
+		login = shell.Word(p.Username)
+		password = fmt.Sprintf("(ask for another one: `longshore platform rotate %s --data %s`)", p.Name, data)
 	}
 	printf(out, `Longshore is ready.
 
@@ -242,9 +243,9 @@ func welcome(out io.Writer, url string, broker *embedded.Broker, s embedded.Sett
 
 Try it:
 
-  curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' %[1]s/v2/catalog
+  curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' %[10]s/v2/catalog
 
-  curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' -X PUT %[1]s/v2/service_instances/trial \
+  curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' -X PUT %[10]s/v2/service_instances/trial \
     -d '{"service_id":"%[6]s","plan_id":"%[7]s","organization_guid":"o","space_guid":"s"}'
 
   %[8]s
@@ -255,11 +256,11 @@ See it in a browser. This link opens the console once, within 15 minutes:
 
 Links to the page of an instance, and to the console again:
 
-  longshore dashboard trial --data %[4]s
-  longshore console --data %[4]s
+  longshore dashboard trial --data %[11]s
+  longshore console --data %[11]s
 
 Stop it with Ctrl-C; what is running goes on at the next start.
-`, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, binding(url, login, trial), link)
+`, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, binding(asked, login, trial), link, asked, data)
 }
 
 // binding returns the commands that get credentials for the trial instance and, for a database, connect with them.
@@ -270,5 +271,5 @@ func binding(url, login string, t embedded.Trial) string {
 	if t.Psql == "" {
 		return bind
 	}
-	return fmt.Sprintf(`%s "$(%s | sed 's/.*"uri":"\([^"]*\)".*/\1/')"`, t.Psql, bind)
+	return fmt.Sprintf(`%s "$(%s | sed 's/.*"uri":"\([^"]*\)".*/\1/')"`, shell.Word(t.Psql), bind)
 }

@@ -49,8 +49,8 @@ func serveWith(t *testing.T, args ...string) (out, log *testserver.Output, stop 
 		"LONGSHORE_MARIADB_URL": "what --mariadb stands before, as nothing"}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve", "--aws=false", "--mariadb", "", "--listen", "127.0.0.1:0", "--data", t.TempDir()},
-			args...), func(name string) string { return env[name] }, out, log)
+		ended <- run(ctx, append([]string{"serve", "--aws=false", "--mariadb", "", "--listen", "127.0.0.1:0", "--data",
+			t.TempDir()}, args...), func(name string) string { return env[name] }, out, log)
 	}()
 	stop = sync.OnceValue(func() int {
 		cancel()

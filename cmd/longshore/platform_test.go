@@ -129,12 +129,12 @@ func refuses(t *testing.T, dir, username, password, setting string, wants ...str
 
 // AUTH-01: the environment gives a new folder its first credential; afterwards it must agree with the folder.
 func TestEnvironmentGivesTheFirstCredentialAlone(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "my data")
 	mustStart(t, dir, "cf", first).lets("", "cf", first, 200).stop()
 	for _, again := range [][2]string{{"cf", first}, {"", ""}} {
 		mustStart(t, dir, again[0], again[1]).lets("", "cf", first, 200).lets("", "broker", first, 401).stop()
 	}
-	refuses(t, dir, "cf", other, app.EnvPassword, "is not the password", "platform rotate default --data "+dir)
+	refuses(t, dir, "cf", other, app.EnvPassword, "is not the password", "platform rotate default --data '"+dir+"'")
 	refuses(t, dir, "korifi", first, app.EnvUsername, `logs in as "cf"`, "platform rotate default")
 }
 
@@ -264,8 +264,8 @@ func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 		s := mustStart(t, dir, username, password)
 		defer s.stop()
 		var out strings.Builder
-		welcome(&out, "http://127.0.0.1:1", s.broker, embedded.Settings{Username: username, Password: password}, journal,
-			"http://link")
+		welcome(&out, "http://127.0.0.1:1", s.broker, embedded.Settings{Username: username, Password: password, Data: "my data"},
+			journal, "http://link")
 		return out.String()
 	}
 	for _, env := range [][2]string{{"cf", first}, {"", ""}} {
@@ -274,9 +274,10 @@ func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 		expect.Never(t, "what is printed", said, first)
 	}
 	next := say(t, dir, `: (\S+)\n`, "rotate", "default", "--now")
-	has(t, into(false, "", ""), "user      cf", "password  "+next, "cf:"+next)
+	has(t, into(false, "", ""), "user      cf", "password  "+next, "cf:"+next, "data      my data\n",
+		"console --data 'my data'\n")
 	logged := into(true, "", "")
-	has(t, logged, "user      cf", "longshore platform rotate default")
+	has(t, logged, "user      cf", "longshore platform rotate default --data 'my data'`")
 	expect.Never(t, "what a journal keeps", logged, next)
 	say(t, dir, `user`, "add", "korifi")
 	say(t, dir, `refused`, "remove", "default")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,19 @@ func TestTextsOfOthersStayInTheirLine(t *testing.T) {
 		strings.Contains(said, "\nforged") || strings.Count(said, "forged") < 10 {
 		t.Errorf("it prints %q", said)
 	}
+}
+
+// A command that is printed for pasting has each name as one word.
+func TestCommandsCanBePasted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my offerings")
+	status, said, diagnostics := called(t, nil, "catalog", "new", "cache", dir)
+	expect.Same(t, "exit status: "+diagnostics, 0, status)
+	has(t, said, "then run longshore catalog validate '"+dir+"'\n")
+	var out strings.Builder
+	r := filled(1)
+	r.Instance = "it's"
+	printUndeleted(&out, operator.Undeleted{Kept: r, Service: "my db", Plan: "small", Parameter: "of"})
+	has(t, out.String(), `cf create-service 'my db' small NAME -c '{"of":"it'\''s`)
 }
 
 // A broker whose clock is ahead starts operations in this machine's future: their bars are empty until then.

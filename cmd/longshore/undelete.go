@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore/longshore/internal/base/shell"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -38,7 +38,6 @@ life, as this command and ` + "`longshore retained`" + ` print it.`,
 // printUndeleted prints what developers order to have an instance back.
 func printUndeleted(out io.Writer, back operator.Undeleted) {
 	parameters, _ := json.Marshal(map[string]string{back.Parameter: idOf(back.Kept.Instance, back.Kept)})
-	quoted := "'" + strings.ReplaceAll(string(parameters), "'", `'\''`) + "'" // one word of a shell
 	printf(out, `Instance %s may be given back until %s, in organization %s and space %s.
 Its developers order a new instance of it there, with these parameters:
 
@@ -48,5 +47,5 @@ In Cloud Foundry, with a NAME of their choice:
 
     cf create-service %s %s NAME -c %s
 `, back.Kept.Instance, stamp(back.Kept.Kept.Until), cmp.Or(oneLine(back.Kept.Organization), "-"), oneLine(back.Kept.Space),
-		parameters, back.Service, back.Plan, quoted)
+		parameters, shell.Word(back.Service), shell.Word(back.Plan), shell.Word(string(parameters)))
 }

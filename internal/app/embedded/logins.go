@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/shell"
 	"github.com/longshore/longshore/internal/front/platforms"
 )
 
@@ -47,7 +48,8 @@ func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
 	for _, p := range r.Platforms {
 		if p.Removed.IsZero() && utf8.RuneCountInString(p.Password) < shortPassword {
 			b.log.Warn(fmt.Sprintf("a password has fewer than %d characters, and may be guessed: "+
-				"`longshore platform rotate %s --data %s` gives another", shortPassword, p.Name, s.Data), "platform", p.Name)
+				"`longshore platform rotate %s --data %s` gives another", shortPassword, p.Name, shell.Word(s.Data)),
+				"platform", p.Name)
 		}
 	}
 	return platforms.NewKept(context.Background(), logins.Registry, app.Now, b.log)
@@ -58,16 +60,16 @@ func known(r platforms.Registry, s Settings, log *slog.Logger) error {
 	if s.Username == "" {
 		return nil
 	}
-	first := r.Platforms[0]
+	first, dir := r.Platforms[0], shell.Word(s.Data)
 	mend := fmt.Sprintf("unset both %s and %s, as the folder keeps its own, or set them to what the platform logs in with now; "+
-		"`longshore platform rotate %s --data %s` gives it a new password", app.EnvUsername, app.EnvPassword, first.Name, s.Data)
+		"`longshore platform rotate %s --data %s` gives it a new password", app.EnvUsername, app.EnvPassword, first.Name, dir)
 	until, known := first.Until(s.Username, s.Password)
 	switch {
 	case !first.Removed.IsZero():
 		return advice.For(app.EnvUsername,
 			fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, s.Data),
 			fmt.Sprintf("unset both it and %s; `longshore platform add %s --data %s` lets the platform in again",
-				app.EnvPassword, first.Name, s.Data))
+				app.EnvPassword, first.Name, dir))
 	case s.Username != first.Username:
 		what := fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, s.Data,
 			first.Name, first.Username)

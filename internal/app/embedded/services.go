@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/shell"
 	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
@@ -102,7 +103,7 @@ func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targ
 		// Without a role, the target is another region of the broker's own account, which the command takes for no target.
 		access := ""
 		if t.Role != "" {
-			access = " --target " + name + " --trust " + own.Account
+			access = " --target " + shell.Word(name) + " --trust " + own.Account
 		}
 		other, err := own.In(ctx, scope, t)
 		if err == nil {
@@ -117,9 +118,9 @@ func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targ
 
 // preparedAt names the command that prepares a location. Access is what the command is told of another account.
 func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, target, access string, e embedding) error {
-	command := "AWS_REGION=" + p.Region + " longshore aws bootstrap --data " + e.folder
+	command := "AWS_REGION=" + p.Region + " longshore aws bootstrap --data " + shell.Word(e.folder)
 	if e.offerings != "" {
-		command += " --offerings " + e.offerings
+		command += " --offerings " + shell.Word(e.offerings)
 	}
 	command += access
 	has, found, err := p.Prepared(ctx, scope)

@@ -58,7 +58,7 @@ func refusing(t *testing.T, cfg aws.Config) *atomic.Int32 {
 func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	refuses := refusing(t, emulator.Config(t))
 	set := map[string]string{}
-	e := embedding{folder: "here", offerings: "mine", broker: emulator.Name("broker"), now: app.Now,
+	e := embedding{folder: "my data", offerings: "mine's", broker: emulator.Name("broker"), now: app.Now,
 		log: slog.New(slog.DiscardHandler), offered: catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}),
 		getenv: func(name string) string { return set[name] }, wait: waiting.For}
 	left := func(want string) {
@@ -69,7 +69,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	}
 	left("--aws is not given")
 	set[app.EnvAWS] = "true"
-	left("run AWS_REGION=us-east-1 longshore aws bootstrap --data here --offerings mine")
+	left("run AWS_REGION=us-east-1 longshore aws bootstrap --data 'my data' --offerings 'mine'\\''s'")
 	preparing := bootstrap.Options{Scope: plan.ScopeOf(e.broker), Offered: e.offered, Every: time.Millisecond, Say: t.Logf}
 	err := errors.New("not yet asked")
 	for tries := 0; err != nil && tries < 3; tries++ { // the emulator may cut off an answer, and the SDK may ask once only
@@ -105,8 +105,9 @@ func targetsAreNamed(t *testing.T, e embedding, set map[string]string) {
 	expect.Get(cloudformationEmbedded(e))(t)
 	delete(set, app.EnvAWSTargets)
 	expect.Says(t, "the log", said.String(),
-		`run AWS_REGION=eu-west-1 longshore aws bootstrap --data here --offerings mine"`,
-		`run AWS_REGION=eu-west-2 longshore aws bootstrap --data here --offerings mine --target other --trust 000000000000"`)
+		`run AWS_REGION=eu-west-1 longshore aws bootstrap --data 'my data' --offerings 'mine'\\''s'"`,
+		`run AWS_REGION=eu-west-2 longshore aws bootstrap --data 'my data' --offerings 'mine'\\''s' --target other `+
+			`--trust 000000000000"`)
 }
 
 // The start repeats a refused call. A broker that used AWS before keeps its offerings however

@@ -3,6 +3,8 @@ package pages
 import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/base/shell"
 )
 
 // A Sample shows how a program connects. It takes credentials from the environment: no page holds any.
@@ -15,7 +17,7 @@ func (v *view) connect() g.Node {
 	}
 	where := "Bind your application: its platform gives it the credentials. To see them yourself, read a binding."
 	command := "" // of the platform, if it is known
-	switch name := quoted(v.title()); v.names.Platform {
+	switch name := shell.Word(v.title()); v.names.Platform {
 	case "cloudfoundry":
 		command = "cf create-service-key " + name + " my-key\ncf service-key " + name + " my-key"
 	case "kubernetes":

@@ -9,6 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"github.com/longshore/longshore/internal/base/shell"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -198,7 +199,7 @@ func (v *visit) retained() g.Node {
 		[]string{"Instance", "Plan", "Since", "Removed", "Give it back"}, "Nothing is retained.",
 		func(r lifecycle.Record) []g.Node {
 			return []g.Node{text(short(r.Key.Instance)), text(v.planOf(r)), ago(r.Kept.Since, v.now), ago(r.Kept.Until, v.now),
-				code("longshore undelete " + quoted(r.Handle()))}
+				code("longshore undelete " + shell.Word(r.Handle()))}
 		})
 	return v.page("Retained", false, hint("Their users have deleted these instances, "+
 		"and their plans keep the data for a time."), list)

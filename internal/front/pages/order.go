@@ -9,6 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"github.com/longshore/longshore/internal/base/shell"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
@@ -71,7 +72,7 @@ func (v *visit) order() {
 	if acting == nil {
 		v.show(http.StatusForbidden, message("This session only reads", "Sign on as somebody who may manage the "+
 			"instance, or open its page by the link that this command prints:",
-			example("Command", "longshore dashboard --act "+quoted(k.Instance))))
+			example("Command", "longshore dashboard --act "+shell.Word(k.Instance))))
 		return
 	}
 	is, err := v.view(k)

@@ -3,12 +3,13 @@ package pages
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
 	"maragu.dev/gomponents/components"
 	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/base/shell"
 )
 
 // head is the same on every page. It names assets relative to the page, which may be below a path that
@@ -31,7 +32,7 @@ func message(title, text string, more ...g.Node) g.Node {
 func signIn(instance string) g.Node {
 	return message("Sign in to see this instance", "This page needs a session, which a link opens. "+
 		"A link is valid for 15 minutes, and opens one session. Ask the operator of the broker for one:",
-		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", "Command"), g.Text("longshore dashboard "+quoted(instance))))
+		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", "Command"), g.Text("longshore dashboard "+shell.Word(instance))))
 }
 
 // again renders a link to the page of a scope, which redirects to the scope's login.
@@ -47,15 +48,6 @@ func hidden(name, value string) g.Node {
 // posts renders a form with a button, and with what stands before the button.
 func posts(action, words string, look g.Node, before ...g.Node) g.Node {
 	return h.Form(h.Method("post"), h.Action(action), g.Group(before), h.Button(look, h.Type("submit"), g.Text(words)))
-}
-
-// quoted returns a text as a word of a shell.
-func quoted(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // para renders a paragraph; nothing without words.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/shell"
 )
 
 const (
@@ -60,7 +61,7 @@ func makeFolders(dir string, a Account) error {
 	if barred != "" {
 		return advice.For(fmt.Sprintf("folder %q", barred),
 			fmt.Sprintf("cannot be passed by the user %q, as whom the PostgreSQL server runs", a.Name),
-			fmt.Sprintf("allow it (chmod o+x %s), or keep the data elsewhere with --data", barred))
+			fmt.Sprintf("allow it (chmod o+x %s), or keep the data elsewhere with --data", shell.Word(barred)))
 	}
 	for _, name := range []string{dirSockets, dirLog} {
 		folder := filepath.Join(dir, name)
@@ -155,8 +156,8 @@ func (c Cluster) checkOwner() error {
 	if c.Account.IsOther() && !c.Account.keeps(c.Data) {
 		return advice.For(fmt.Sprintf("data of PostgreSQL in %q", c.Data),
 			fmt.Sprintf("do not belong to the user %q alone, as whom the server runs", c.Account.Name),
-			fmt.Sprintf("chown -R %s %[2]s %s %s; chmod 0700 %[2]s", c.Account.Name, c.Data, c.beside(dirLog),
-				c.beside(dirSockets)))
+			fmt.Sprintf("chown -R %s %[2]s %s %s; chmod 0700 %[2]s", c.Account.Name, shell.Word(c.Data),
+				shell.Word(c.beside(dirLog)), shell.Word(c.beside(dirSockets))))
 	}
 	return nil
 }
