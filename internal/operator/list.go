@@ -198,14 +198,16 @@ func (q Query) NewestFirst() bool {
 	return q.What == Instances && q.State != string(lifecycle.Deleted) && q.State != stateRunning
 }
 
-// directoryPage is the number of instances on a page of the directory.
+// directoryPage is how many instances are in a page of the directory.
 const directoryPage = 200
 
 // existing reads a page of the instances that exist, on the query's platform or on all. The query may still change before the
 // page is read.
 func (c *Console) existing(q *Query) func(context.Context, string) ([]lifecycle.Record, string, error) {
 	return func(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
-		return c.Records.Existing(ctx, q.Platform, q.ID, after, directoryPage, c.Now())
+		return c.Records.Existing(ctx, q.Platform, after, directoryPage, c.Now(), func(k lifecycle.Key) bool {
+			return strings.HasPrefix(k.Instance, q.ID)
+		})
 	}
 }
 
@@ -300,22 +302,21 @@ func (c *Console) Instance(ctx context.Context, platform, id string) (found life
 	if platform, err = platformID(c.known(ctx), platform); err != nil {
 		return found, err
 	}
-	var keys []lifecycle.Key
-	for key, err := range paging.All(ctx, func(ctx context.Context, after string) ([]lifecycle.Key, string, error) {
-		return c.Records.Instances(ctx, platform, after, directoryPage)
+	for r, err := range paging.All(ctx, func(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
+		return c.Records.Existing(ctx, platform, after, directoryPage, c.Now(), func(k lifecycle.Key) bool {
+			return k.Instance == id && k.Life == ""
+		})
 	}) {
 		if err != nil {
 			return found, err
 		}
-		if key.Instance == id && key.Life == "" {
-			keys = append(keys, key)
+		if found.Version > 0 {
+			return found, refuse("several platforms have an instance %q: say which with --platform", id)
 		}
+		found = r
 	}
-	switch len(keys) {
-	case 0:
+	if found.Version == 0 {
 		return found, refuse("there is no instance %q: `longshore instances` lists them", id)
-	case 1:
-		return c.read(ctx, keys[0])
 	}
-	return found, refuse("several platforms have an instance %q: say which with --platform", id)
+	return found, nil
 }

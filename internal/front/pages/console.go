@@ -3,7 +3,6 @@ package pages
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -178,10 +177,11 @@ func (v *visit) due(until time.Duration) reader[lifecycle.Record] {
 	}
 }
 
-// existing reads a page of the instances that exist, the latest first. Former lives have lists of their own.
+// existing reads a page of the instances that exist, the latest first.
 func (v *visit) existing(cursor string) ([]lifecycle.Record, string, error) {
-	all, next, err := v.Records.Existing(v.Context(), "", "", cursor, mostRows, v.now)
-	return slices.DeleteFunc(all, func(r lifecycle.Record) bool { return r.Key.Life != "" }), next, err
+	return v.Records.Existing(v.Context(), "", cursor, mostRows, v.now, func(k lifecycle.Key) bool {
+		return k.Life == "" // former lives have lists of their own
+	})
 }
 
 // more renders links to the next page of a list, and back to the first.

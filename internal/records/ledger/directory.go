@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -111,13 +110,12 @@ func (l *Ledger) Instances(ctx context.Context, platform, cursor string, limit i
 // readAtOnce is how many records Existing reads at a time.
 const readAtOnce = 20
 
-// Existing reads the records of one page of the directory; see Instances. It reads no record whose id does not
-// begin with the given one: for one instance of many, the directory alone is read. The error says what could not be read.
-func (l *Ledger) Existing(ctx context.Context, platform, id, cursor string, limit int, now time.Time) (
-	found []lifecycle.Record, next string, err error,
-) {
+// Existing reads a page of Instances, and the records of those whose keys are wanted. The directory may still list what was
+// deleted, which is left out. The error says what could not be read.
+func (l *Ledger) Existing(ctx context.Context, platform, cursor string, limit int, now time.Time,
+	wanted func(lifecycle.Key) bool) (found []lifecycle.Record, next string, _ error) {
 	keys, next, err := l.Instances(ctx, platform, cursor, limit)
-	keys = slices.DeleteFunc(keys, func(k lifecycle.Key) bool { return !strings.HasPrefix(k.Instance, id) })
+	keys = slices.DeleteFunc(keys, func(k lifecycle.Key) bool { return !wanted(k) })
 	found, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
 	var reading sync.WaitGroup
 	turns := make(chan struct{}, readAtOnce)
@@ -129,7 +127,7 @@ func (l *Ledger) Existing(ctx context.Context, platform, id, cursor string, limi
 		})
 	}
 	reading.Wait()
-	found = slices.DeleteFunc(found, func(r lifecycle.Record) bool { return !r.Exists() }) // deleted meanwhile
+	found = slices.DeleteFunc(found, func(r lifecycle.Record) bool { return !r.Exists() })
 	return found, next, errors.Join(append(unread, err)...)
 }
 
