@@ -14,7 +14,6 @@ import (
 	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/records/vault/datakey"
@@ -23,10 +22,7 @@ import (
 
 // Options configure a Console.
 type Options struct {
-	Records *ledger.Ledger
-	// Start starts an execution of an operation; see workflow.Engine. Nil if no broker
-	// runs: operations then wait until it is started.
-	Start   func(ctx context.Context, ref workflow.Ref) error
+	acts.Acts
 	Catalog func(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 	// ServiceOf finds the offering of a plan.
 	ServiceOf func(planID string) (serviceID string, found bool)
@@ -42,12 +38,8 @@ type Options struct {
 	Servers map[string]wired.Provider
 	// Origin is where browsers reach the broker, as scheme and host; empty if no broker runs.
 	Origin string
-	Now    func() time.Time
-	NewID  func() string
 	// Whose is the deployment and the broker that the table belongs to; see reaper.Resume.
 	Whose ledger.Identity
-	// OperationTimeout is the time limit of deletions that Retry begins.
-	OperationTimeout time.Duration
 	// Lost is called by Rebuild for each loss as soon as it happens; it may be nil.
 	Lost func(what string)
 	// Damaged names the records that were found damaged before a rebuild; see Rebuilt.
@@ -70,11 +62,6 @@ type Refusal = acts.Refusal
 
 func refuse(format string, args ...any) error { return acts.Refuse(format, args...) }
 
-// acts returns the acts on single records.
-func (c *Console) acts() acts.Acts {
-	return acts.Acts{Records: c.Records, Start: c.Start, Now: c.Now, NewID: c.NewID, OperationTimeout: c.OperationTimeout}
-}
-
 // read reads a record as it is now.
 func (c *Console) read(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	return c.Records.Record(ctx, key, c.Now())
@@ -92,12 +79,12 @@ func (c *Console) did(done acts.Done, err error) (Row, error) {
 
 // drive commits what an operator asked for, and starts its execution.
 func (c *Console) drive(ctx context.Context, act string, r lifecycle.Record, with ...ledger.Change) (Row, error) {
-	return c.did(c.acts().Drive(ctx, act, r, with...))
+	return c.did(c.Acts.Drive(ctx, act, r, with...))
 }
 
 // Retry starts a running operation again, or deletes what failed; see acts.Retry.
 func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
-	return c.did(c.acts().Retry(ctx, token, nil))
+	return c.did(c.Acts.Retry(ctx, token, nil))
 }
 
 // A Settlement says which operation to end, by its token, with the Message for the platform's user.
@@ -108,7 +95,7 @@ type Settlement struct {
 
 // Settle ends a running operation as failed; see acts.Settle.
 func (c *Console) Settle(ctx context.Context, s Settlement) (Row, error) {
-	return c.did(c.acts().Settle(ctx, s.Token, s.Message))
+	return c.did(c.Acts.Settle(ctx, s.Token, s.Message))
 }
 
 // A Reaper is what the reaper found and did.

@@ -26,7 +26,7 @@ func (c *Console) Release(ctx context.Context, name string) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	return c.did(c.acts().Release(ctx, former.Key))
+	return c.did(c.Acts.Release(ctx, former.Key))
 }
 
 // Discard begins at once to delete a thing in quarantine; see acts.Discard.
@@ -35,7 +35,7 @@ func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	return c.did(c.acts().Discard(ctx, former.Key))
+	return c.did(c.Acts.Discard(ctx, former.Key))
 }
 
 // orphan finds an orphan by its name. Things of several providers may have the

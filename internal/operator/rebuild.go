@@ -225,7 +225,7 @@ func (r *rebuilding) release(ctx context.Context) error {
 		if i.State != lifecycle.Ready || i.Incarnation != former.Incarnation {
 			continue
 		}
-		if former, err = former.BeginRelease(r.acts().Begin(r.OperationTimeout)); err != nil {
+		if former, err = former.BeginRelease(r.Begin(r.OperationTimeout)); err != nil {
 			continue // it is released
 		}
 		_, err = r.drive(ctx, "rebuild", former, ledger.Check(i))

@@ -21,7 +21,7 @@ func (c *Console) Recreate(ctx context.Context, token string) (Row, error) {
 }
 
 func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
-	t, i, err := c.acts().Find(ctx, token)
+	t, i, err := c.Find(ctx, token)
 	if err != nil {
 		return Row{}, err
 	}
@@ -77,7 +77,7 @@ func (c *Console) again(ctx context.Context, r lifecycle.Record, depends ...ledg
 	if err != nil {
 		return Row{}, err
 	}
-	next, past, err := r.BeginCreate(c.acts().Begin(timeout), r)
+	next, past, err := r.BeginCreate(c.Begin(timeout), r)
 	if err != nil {
 		return Row{}, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator"
@@ -66,7 +67,7 @@ func Stack(ctx context.Context, stack string, offered *catalog.Catalog) (operato
 	return New(p.Records(said[outputs.Table]), offered, wired, operator.Options{
 		Platforms: platforms.Names(deployed.NewSecret(cfg, said[outputs.Secret])), Names: adapters.Names(stack),
 		Vault: p.Vault(said[outputs.Key]), Whose: ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]},
-		Now: app.Now, Start: engine.Start, Origin: said[outputs.URL],
+		Acts: acts.Acts{Now: app.Now, Start: engine.Start}, Origin: said[outputs.URL],
 	}).Call, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator"
@@ -106,7 +107,8 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	if err := b.resume(); err != nil {
 		return nil, err
 	}
-	b.console = newConsole(b.folder, b.offered, b.providers, operator.Options{Start: b.engine.Start, Origin: s.Origin})
+	b.console = newConsole(b.folder, b.offered, b.providers, operator.Options{Acts: acts.Acts{Start: b.engine.Start},
+		Origin: s.Origin})
 	b.control = socket.Listen(folder.Control(s.Data), b.console.Call, b.backup, app.Now, log)
 	var ctx context.Context
 	ctx, b.stop = context.WithCancel(context.Background())

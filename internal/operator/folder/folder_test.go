@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -128,9 +129,10 @@ func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 // consoleOf is the console of a folder on which no broker runs, and whose provider keeps nothing.
 func consoleOf(f *Folder) *operator.Console {
 	offered := testkit.Demo()
-	return operator.New(operator.Options{Records: ledger.New(f.Records, newID), Catalog: offered.Plan,
-		ServiceOf: offered.ServiceOf, Vault: f.Vault, Whose: f.Whose(), Now: f.Now, NewID: newID,
-		OperationTimeout: time.Hour, Damaged: f.Damaged, Rebuilt: f.Rebuilt, Lost: func(string) {}})
+	return operator.New(operator.Options{
+		Acts:    acts.Acts{Records: ledger.New(f.Records, newID), Now: f.Now, NewID: newID, OperationTimeout: time.Hour},
+		Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Vault: f.Vault, Whose: f.Whose(),
+		Damaged: f.Damaged, Rebuilt: f.Rebuilt, Lost: func(string) {}})
 }
 
 // A folder that a version before the first release wrote is refused with one sentence,

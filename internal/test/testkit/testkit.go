@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/front/osb"
@@ -172,8 +173,9 @@ func (k *Kit) Reaper() *reaper.Reaper { return reaper.New(k.ReaperOptions()) }
 // each provider that has one.
 func (k *Kit) Console(whose ledger.Identity) *operator.Console {
 	return operator.New(operator.Options{
-		Records: k.Ledger(), Vault: k.Vault, Start: k.Engine.Start, Catalog: k.Catalog.Plan, ServiceOf: k.Catalog.ServiceOf,
-		Now: k.Now, NewID: k.NewID, Whose: whose, OperationTimeout: k.OperationTimeout, Inventories: k.inventories(),
+		Acts: acts.Acts{Records: k.Ledger(), Start: k.Engine.Start, Now: k.Now, NewID: k.NewID,
+			OperationTimeout: k.OperationTimeout},
+		Vault: k.Vault, Catalog: k.Catalog.Plan, ServiceOf: k.Catalog.ServiceOf, Whose: whose, Inventories: k.inventories(),
 	})
 }
 
