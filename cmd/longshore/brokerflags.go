@@ -16,32 +16,30 @@ import (
 
 // brokerFlags are the flags shared by the commands that talk to any broker.
 type brokerFlags struct {
-	getenv                     func(string) string
-	username, password         string
-	service, plan              string
-	parameters, bindParameters object
-	version                    string
-	timeout                    time.Duration
+	getenv  func(string) string
+	target  conformance.Target
+	options conformance.Options
+	version string
 }
 
 // flags adds the flags. Credentials from the environment must not be their defaults: defaults are printed.
-func (g *brokerFlags) flags(c *cobra.Command, newest string) {
-	f := c.Flags()
-	f.StringVar(&g.username, "username", "", "`USER` that the platform logs in as; "+app.EnvUsername+" unless given")
-	f.StringVar(&g.password, "password", "",
+func (g *brokerFlags) flags(c *cobra.Command, newest int) {
+	f, o := c.Flags(), &g.options
+	f.StringVar(&g.target.Username, "username", "", "`USER` that the platform logs in as; "+app.EnvUsername+" unless given")
+	f.StringVar(&g.target.Password, "password", "",
 		"`PASSWORD` of the platform; "+app.EnvPassword+" unless given, which other users of the machine do not see")
-	f.StringVar(&g.service, "service", "", "`NAME` or id of the service")
-	f.StringVar(&g.plan, "plan", "", "`NAME` or id of the plan")
-	f.Var(&g.parameters, "parameters", "`JSON` object that every provision is given")
-	f.Var(&g.bindParameters, "bind-parameters", "`JSON` object that every bind is given")
-	f.StringVar(&g.version, "api-version", newest, "`VERSION` of the API to speak, from 2.9")
-	f.DurationVar(&g.timeout, "timeout", 10*time.Minute, "`DURATION` to wait for one operation")
+	f.StringVar(&o.Service, "service", "", "`NAME` or id of the service")
+	f.StringVar(&o.Plan, "plan", "", "`NAME` or id of the plan")
+	f.Var((*object)(&o.Parameters), "parameters", "`JSON` object that every provision is given")
+	f.Var((*object)(&o.BindParameters), "bind-parameters", "`JSON` object that every bind is given")
+	f.StringVar(&g.version, "api-version", "2."+strconv.Itoa(newest), "`VERSION` of the API to speak, from 2.9")
+	f.DurationVar(&o.OperationTimeout, "timeout", 10*time.Minute, "`DURATION` to wait for one operation")
 	c.PreRun = func(*cobra.Command, []string) {
 		if !f.Changed("username") {
-			g.username = g.getenv(app.EnvUsername)
+			g.target.Username = g.getenv(app.EnvUsername)
 		}
 		if !f.Changed("password") {
-			g.password = g.getenv(app.EnvPassword)
+			g.target.Password = g.getenv(app.EnvPassword)
 		}
 	}
 }
@@ -65,13 +63,14 @@ func (o *object) Set(text string) error {
 	return json.Unmarshal([]byte(text), o)
 }
 
-// broker returns the URL that a command was given. It refuses to if there are no credentials.
-func (g *brokerFlags) broker(command string, args []string) (url string, err error) {
-	if g.username == "" || g.password == "" {
-		return "", misused("%s needs --username and --password, or %s and %s", command,
+// broker takes the URL that a command was given. It refuses to if there are no credentials.
+func (g *brokerFlags) broker(command, url string) error {
+	if g.target.Username == "" || g.target.Password == "" {
+		return misused("%s needs --username and --password, or %s and %s", command,
 			app.EnvUsername, app.EnvPassword)
 	}
-	return args[0], checkURL(args[0])
+	g.target.URL = url
+	return checkURL(url)
 }
 
 // checkURL refuses a text that is not the URL of a broker. The URL must not contain credentials:

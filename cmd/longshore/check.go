@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,15 +19,13 @@ import (
 // A checking is one run of `longshore check`.
 type checking struct {
 	brokerFlags
-	target  conformance.Target
-	options conformance.Options
-	write   report.Writer
-	report  string
-	list    bool
+	write  report.Writer
+	report string
+	list   bool
 }
 
 func newCheck(getenv func(string) string) *cobra.Command {
-	k := checking{brokerFlags: brokerFlags{getenv: getenv}, options: conformance.Options{Now: time.Now}}
+	k := checking{brokerFlags: brokerFlags{getenv: getenv, options: conformance.Options{Now: time.Now}}}
 	c := &cobra.Command{
 		Use: "check URL", Short: "Ask any broker whether it keeps to the Open Service Broker API", Args: oneURL,
 		Long: `Ask any broker whether it keeps to the Open Service Broker API. It makes instances
@@ -38,7 +35,7 @@ something failed, and 2 if it could not be asked.`,
   longshore check https://broker.example.com --username broker --plan small --level MUST
   longshore check --list --only '^PROV'`,
 	}
-	k.flags(c, "2."+strconv.Itoa(conformance.NewestMinor))
+	k.flags(c, conformance.NewestMinor)
 	f := c.Flags()
 	var format, level string
 	choose(c, &format, "output,o", "text", "`FORMAT` of the report: text, json or junit", "text", "json", "junit")
@@ -115,17 +112,13 @@ func (k *checking) complete(args []string, only string) (err error) {
 	if k.options.Minor, err = k.minor(conformance.NewestMinor); err != nil {
 		return err
 	}
-	if k.options.Parallel < 1 || k.timeout <= 0 {
+	if k.options.Parallel < 1 || k.options.OperationTimeout <= 0 {
 		return misused("--jobs and --timeout must be above zero")
 	}
-	k.options.Parameters, k.options.BindParameters = k.parameters, k.bindParameters
-	k.options.Service, k.options.Plan, k.options.OperationTimeout = k.service, k.plan, k.timeout
 	if k.list && len(args) == 0 {
 		return nil
 	}
-	k.target = conformance.Target{Username: k.username, Password: k.password}
-	k.target.URL, err = k.broker("check", args)
-	return err
+	return k.broker("check", args[0])
 }
 
 // A progress shows how far a check has come: in one changing line on a terminal, in plain lines elsewhere.

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/cloudcontroller"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 const (
@@ -350,7 +351,7 @@ func TestTryChoosesAPlan(t *testing.T) {
 		"OfTheService": {"second", "", "tiny"},
 		"Elsewhere":    {"", "huge", "huge"},
 	} {
-		l := &life{trial: trial{brokerFlags: brokerFlags{service: c.service, plan: c.plan}}}
+		l := &life{trial: trial{brokerFlags: brokerFlags{options: conformance.Options{Service: c.service, Plan: c.plan}}}}
 		if err := l.choose(offered); err != nil || l.plan.Name != c.want {
 			t.Errorf("%s: %q, %v", name, l.plan.Name, err)
 		}

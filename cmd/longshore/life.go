@@ -113,22 +113,22 @@ func (l *life) choose(offered cloudcontroller.Catalog) error {
 	for _, s := range offered.Services {
 		for _, p := range s.Plans {
 			all = append(all, s.Name+"/"+p.Name)
-			if matches(l.trial.service, s.ID, s.Name) && matches(l.trial.plan, p.ID, p.Name) &&
+			if matches(l.options.Service, s.ID, s.Name) && matches(l.options.Plan, p.ID, p.Name) &&
 				(!found || s.ID == l.service.ID && !l.plan.IsFree() && p.IsFree()) {
 				found, l.service, l.plan = true, s, p
 			}
 		}
 	}
 	if !found {
-		return notOffered(all, l.trial.service, l.trial.plan)
+		return notOffered(all, l.options.Service, l.options.Plan)
 	}
 	for _, needed := range []struct {
 		flag   string
 		given  map[string]any
 		schema cloudcontroller.Schema
 	}{
-		{"--parameters", l.parameters, l.plan.Schemas.Instance.Create},
-		{"--bind-parameters", l.bindParameters, l.plan.Schemas.Binding.Create},
+		{"--parameters", l.options.Parameters, l.plan.Schemas.Instance.Create},
+		{"--bind-parameters", l.options.BindParameters, l.plan.Schemas.Binding.Create},
 	} {
 		if names := needed.schema.Required(); needed.given == nil && len(names) > 0 {
 			return fmt.Errorf("plan %s/%s requires %s: give them with %s", l.service.Name, l.plan.Name,
@@ -172,7 +172,7 @@ func (l *life) plant() {
 func (l *life) provision(ctx context.Context) error {
 	return l.client.Provision(ctx, cloudcontroller.ProvisionRequest{
 		ID: l.instance, ServiceID: l.service.ID, PlanID: l.plan.ID, OrganizationGUID: app.NewUUID(), SpaceGUID: app.NewUUID(),
-		Parameters: l.parameters,
+		Parameters: l.options.Parameters,
 	})
 }
 
@@ -185,7 +185,7 @@ func (l *life) fetch(ctx context.Context) error {
 }
 
 func (l *life) bound(ctx context.Context) (err error) {
-	q := cloudcontroller.BindRequest{InstanceID: l.instance, ID: l.binding, Parameters: l.bindParameters}
+	q := cloudcontroller.BindRequest{InstanceID: l.instance, ID: l.binding, Parameters: l.options.BindParameters}
 	if !l.key {
 		q.AppGUID = app.NewUUID()
 	}

@@ -40,7 +40,7 @@ left, 1 if something failed, and 2 if the broker could not be asked.`,
 		Example: `  longshore try https://broker.example.com --username broker
   longshore try https://broker.example.com --username broker --service postgres --plan small --parameters '{"size":1}'`,
 	}
-	t.flags(c, "2."+strconv.Itoa(cloudcontroller.NewestMinor))
+	t.flags(c, cloudcontroller.NewestMinor)
 	f := c.Flags()
 	f.BoolVar(&t.bind, "bind", true, "make a binding; --bind=false makes none")
 	f.BoolVar(&t.key, "key", false, "a binding for no application, as cf create-service-key makes it")
@@ -76,17 +76,17 @@ func try(ctx context.Context, t trial, out, diagnostics io.Writer) (err error) {
 }
 
 // complete reads the flags, and refuses values that make no sense.
-func (t trial) complete(args []string) (err error) {
+func (t *trial) complete(args []string) (err error) {
 	c := t.client
 	if c.APIVersion, err = t.minor(cloudcontroller.NewestMinor); err != nil {
 		return err
 	}
-	if t.timeout <= 0 || c.MinInterval <= 0 {
+	if t.options.OperationTimeout <= 0 || c.MinInterval <= 0 {
 		return misused("--timeout and --interval must be above zero")
 	}
-	c.PollLimit = t.timeout
-	c.Credential = cloudcontroller.Credential{Username: t.username, Password: t.password}
-	c.URL, err = t.broker("try", args)
+	c.PollLimit = t.options.OperationTimeout
+	err = t.broker("try", args[0])
+	c.URL, c.Credential = t.target.URL, cloudcontroller.Credential{Username: t.target.Username, Password: t.target.Password}
 	return err
 }
 
