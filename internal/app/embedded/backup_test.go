@@ -73,7 +73,7 @@ func refused(t *testing.T, what, dir string, wish backup.Wish, words string) {
 
 // dumping is a provider that saves nothing, and says of which instance it was asked.
 type dumping struct {
-	absent
+	provider.Provider
 	asked func(provider.Instance)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
@@ -48,22 +49,19 @@ func Console(
 	for _, what := range f.Damaged {
 		lost(what)
 	}
-	made, left := map[string]wired.Provider{}, map[string]error{}
+	made := map[string]wired.Provider{}
 	if f.ReadOnly { // providers write
 		why := advice.For(fmt.Sprintf("data folder %q", f.Dir), "cannot be written, which its providers need",
 			"allow it to be written")
 		for name := range rows() {
-			left[name] = why
+			made[name] = wired.Absent(why)
 		}
-	} else if made, left, err = wiredIn(rows(), f, e); err != nil {
+	} else if made, err = wiredIn(rows(), f, e); err != nil {
 		f.Close()
 		return nil, nil, err
 	}
-	for name, why := range left {
-		if f.Used(name) {
-			made[name] = wired.Of(absent{why}) // otherwise the provider's things would seem to be gone
-		}
-	}
+	// If a provider was used, it stays, absent or not: otherwise its things would seem to be gone.
+	maps.DeleteFunc(made, func(name string, w wired.Provider) bool { return w.Absent != nil && !f.Used(name) })
 	console := newConsole(f, e.offered, made, operator.Options{Lost: lost, Damaged: f.Damaged, Rebuilt: f.Rebuilt})
 	return console.Call, func() {
 		closeAll(made)

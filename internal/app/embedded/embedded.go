@@ -116,10 +116,10 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	return b, nil
 }
 
-// wire builds the providers, and hides the offerings of providers that are left out.
+// wire builds the providers, and hides the offerings of absent ones.
 func (b *Broker) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Flags, b.log)
-	providers, left, err := wiredIn(rows(), b.folder, embedding{
+	providers, err := wiredIn(rows(), b.folder, embedding{
 		offered: offered, offerings: s.Offerings, getenv: s.Getenv, log: b.log,
 		serves: func(s backup.Server, programs string) { b.server, b.programs = &s, programs },
 	})
@@ -127,7 +127,7 @@ func (b *Broker) wire(s Settings, offered *catalog.Catalog) error {
 		return err
 	}
 	b.providers = providers
-	b.offered = without(context.Background(), b.folder, providers, left, offered, b.log)
+	b.offered = without(context.Background(), b.folder, providers, offered, b.log)
 	return nil
 }
 

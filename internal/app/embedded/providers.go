@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 
 // A row describes a provider of the embedded broker.
 type row struct {
-	// build builds the provider, or says by an absent one why it is left out.
+	// build builds the provider, or an absent one.
 	build func(e embedding) (wired.Provider, error)
 	// help explains the provider's settings in the environment.
 	help string
@@ -77,11 +78,9 @@ func checkSettings(getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
-// wiredIn builds the known providers in a data folder; the caller closes them. It completes what each of them is built of.
-// Left holds, for each of the others, the reason why it is left out.
-func wiredIn(known map[string]row, f *folder.Folder, e embedding) (
-	providers map[string]wired.Provider, left map[string]error, err error,
-) {
+// wiredIn builds the known providers in a data folder, some of them absent; the caller closes them. It completes what
+// each of them is built of.
+func wiredIn(known map[string]row, f *folder.Folder, e embedding) (_ map[string]wired.Provider, err error) {
 	if e.getenv == nil {
 		e.getenv = func(string) string { return "" }
 	}
@@ -92,29 +91,22 @@ func wiredIn(known map[string]row, f *folder.Folder, e embedding) (
 			closeAll(all)
 		}
 	}()
-	left = map[string]error{}
 	for name, r := range sorted.Map(known) {
 		e.dir, e.used = f.Path(name), f.Used(name)
 		w, err := r.build(e)
 		if err != nil {
-			return nil, nil, fmt.Errorf("setting up the provider %s: %w", name, err)
+			return nil, fmt.Errorf("setting up the provider %s: %w", name, err)
 		}
-		if a, is := w.Provider.(absent); is {
-			left[name] = a.why
-			continue
-		}
-		if w.CallTimeout == 0 {
-			w.CallTimeout = callTimeout
-		}
+		w.CallTimeout = cmp.Or(w.CallTimeout, callTimeout)
 		all[name] = w
-		if name == app.ProviderDemo { // the demo is never left out
+		if w.Absent != nil || name == app.ProviderDemo { // the demo is never absent
 			continue
 		}
 		if err := f.Use(name); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return all, left, wired.Check(all, hardTimeout)
+	return all, wired.Check(all, hardTimeout)
 }
 
 // closeAll closes the connections and servers that providers keep open.

@@ -121,10 +121,10 @@ func (s server) build(e embedding) (wired.Provider, error) {
 	own := started{access: access, programs: e.getenv(pgserver.EnvBin), stop: func() {}}
 	switch from {
 	case "":
-		return wired.Of(absent{advice.For(s.flag(), "is not given", "give it, or "+s.envURL())}), nil
+		return wired.Absent(advice.For(s.flag(), "is not given", "give it, or "+s.envURL())), nil
 	case URLEmbedded:
 		if own, err = s.start(e); err != nil {
-			return wired.Of(absent{err}), nil
+			return wired.Absent(err), nil
 		}
 	}
 	accesses := hosted.Accesses{hosted.DefaultTarget: own.access}

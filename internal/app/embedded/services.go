@@ -44,7 +44,7 @@ func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 		return wired.Provider{}, err
 	}
 	if !s.On {
-		return wired.Of(absent{advice.For("--aws", "is not given", "give it, or "+app.EnvAWS+"=true")}), nil
+		return wired.Absent(advice.For("--aws", "is not given", "give it, or "+app.EnvAWS+"=true")), nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
 	defer cancel()
@@ -66,7 +66,7 @@ func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 		if awsRefuses(err) {
 			e.log.Warn("AWS refuses the broker: its services are not offered until the broker is started again", "error", err)
 		}
-		return wired.Of(absent{err}), nil
+		return wired.Absent(err), nil
 	}
 	return s.Wired(cloudformation.Options{
 		Broker: e.broker, Scope: scope, Config: at.Config, Now: e.now, Log: e.log,

@@ -63,9 +63,9 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 		getenv: func(name string) string { return set[name] }, wait: waiting.For}
 	left := func(want string) {
 		t.Helper()
-		a, is := expect.Get(cloudformationEmbedded(e))(t).Provider.(absent)
-		expect.Same(t, "it is left out", true, is)
-		expect.Says(t, "the reason", fmt.Sprint(a.why), want)
+		w := expect.Get(cloudformationEmbedded(e))(t)
+		expect.Same(t, "it is left out", true, w.Absent != nil)
+		expect.Says(t, "the reason", fmt.Sprint(w.Absent), want)
 	}
 	left("--aws is not given")
 	set[app.EnvAWS] = "true"
@@ -137,7 +137,7 @@ func refusedStarts(t *testing.T, e embedding, refuses *atomic.Int32) {
 		refuses.Store(tc.refused)
 		w := expect.Get(cloudformationEmbedded(e))(t, name)
 		refuses.Store(0)
-		if _, left := w.Provider.(absent); w.Provider == nil || left == tc.wired || waited != tc.waits {
+		if is := w.Absent == nil; is != tc.wired || is != (w.Provider != nil) || waited != tc.waits {
 			t.Errorf("%s: %s: wired %v, after %d waits", name, tc.reason, w.Provider, waited)
 		}
 		if strings.Contains(said.String(), "level=WARN") != tc.warns {

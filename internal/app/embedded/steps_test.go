@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
@@ -78,33 +77,20 @@ func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
 	expect.Same(t, "the old password is answered within the overlap", http.StatusOK, answer(t, e, "GET", "catalog", "").Code)
 }
 
-// Everything that is asked of an absent provider waits: nothing is taken for done.
-func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
-	why := errors.New("no server")
-	w := wired.Of(absent{why})
-	// Without these, a thing would be taken for locked, and the operator be told of another version of the program.
-	if w.Quarantiner == nil || w.Adopter == nil {
-		t.Fatalf("it has %v and %v", w.Quarantiner, w.Adopter)
-	}
-	expect.Fails(t, "its quarantine", why, w.Quarantiner.Quarantine(t.Context(), provider.Holding{}))
-	expect.Fails(t, "its release", why, w.Quarantiner.Release(t.Context(), provider.Holding{}))
-	expect.Fails(t, "its adoption", why, w.Adopter.Adopt(t.Context(), provider.Holding{}, provider.Tags{}))
-}
-
 // Where one provider cannot be opened, the server that another one has started ends.
 func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 	opened, closed := 0, 0
 	all := rows()
 	all[app.ProviderMariaDB] = row{build: func(embedding) (wired.Provider, error) {
 		opened++
-		return wired.Provider{Provider: dumping{}, Inventory: absent{}, Close: func() { closed++ }}, nil
+		return wired.Provider{Provider: dumping{}, Close: func() { closed++ }}, nil
 	}}
 	dir := t.TempDir()
 	f := expect.Get(folder.Open(dir, inputs))(t)
 	defer f.Close()
 	marker := filepath.Join(dir, "longshore.json") // which cannot be written any more
 	expect.OK(t, errors.Join(os.Remove(marker), os.MkdirAll(filepath.Join(marker, "in the way"), 0o700)))
-	if _, _, err := wiredIn(all, f, embedding{log: slog.New(slog.DiscardHandler)}); err == nil || opened != 1 || closed != 1 {
+	if _, err := wiredIn(all, f, embedding{log: slog.New(slog.DiscardHandler)}); err == nil || opened != 1 || closed != 1 {
 		t.Errorf("%d opened, %d closed: %v", opened, closed, err)
 	}
 }

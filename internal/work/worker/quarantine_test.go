@@ -184,6 +184,33 @@ func TestAQuarantineThatMeetsAFault(t *testing.T) {
 	w.isLocked("after the fault")
 }
 
+// Nothing that is asked of an absent provider counts as done: it waits, and is done once the provider is back.
+func TestAnAbsentProviderIsWaitedFor(t *testing.T) {
+	absent := func(w *world) *worker.Worker {
+		o := w.kit().WorkerOptions()
+		o.Providers = map[string]wired.Provider{"demo": wired.Absent(errors.New("no server"))}
+		return worker.New(o)
+	}
+	w, ref := quarantined(t)
+	w.waits(absent(w), ref)
+	expect.Same(t, "faults of the quarantine", 1, w.quarantine().Operation.Faults)
+	w.drive(w.worker(), ref)
+	w.isLocked("once the provider is back")
+	back := w.released()
+	w.waits(absent(w), back)
+	expect.Same(t, "faults of the release", 1, w.quarantine().Operation.Faults)
+	w.drive(w.worker(), back)
+	w.isReleased("once the provider is back")
+
+	w = newWorld(t)
+	freed(w)
+	taken := w.asks(undelete)
+	w.waits(absent(w), taken)
+	if r := w.restored(); r.Operation.Faults != 1 || !r.Adopts() {
+		t.Errorf("the adoption: %+v", r)
+	}
+}
+
 // A thing is released while the call that locks it is on its way: the release
 // waits for the call, so that it is not locked afterwards.
 func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {

@@ -164,7 +164,7 @@ func (w *Worker) provider(name string) (wired.Provider, error) {
 	if !ok {
 		return p, fmt.Errorf("provider %q is not part of this program", name)
 	}
-	return p, nil
+	return p, p.Absent
 }
 
 // recorded counts an operation that a step has ended.

@@ -33,6 +33,8 @@ type Provider struct {
 	CallTimeout time.Duration
 	// Close ends the provider's connections and the like; nil for none.
 	Close func()
+	// Absent is why nobody may call the provider; nil if it can be called. See Absent.
+	Absent error
 }
 
 // Of returns a provider wired with every interface that it implements.
@@ -46,6 +48,18 @@ func Of(p provider.Provider) Provider {
 	w.Describer, _ = p.(provider.Describer)
 	w.Reconciler, _ = p.(Reconciler)
 	return w
+}
+
+// Absent returns what stands for a provider without which a program starts: it is not set up, or cannot be reached.
+// Its operations wait, since nothing of it is ever called, and its inventory is a target that cannot be listed.
+func Absent(why error) Provider { return Provider{Absent: why, Inventory: unlisted{why}} }
+
+// An unlisted inventory says why it cannot be listed. Without an inventory, all things would seem to be gone.
+type unlisted struct{ why error }
+
+// List implements provider.Inventory.
+func (u unlisted) List(context.Context, string) ([]provider.Holding, string, error) {
+	return nil, "", u.why
 }
 
 // Prove asks the target of an instance for its identity, before a step trusts what it finds or
@@ -87,6 +101,7 @@ func (w Provider) Timeout() time.Duration { return cmp.Or(w.CallTimeout, Default
 func Check(wired map[string]Provider, function time.Duration) error {
 	for name, w := range wired {
 		switch {
+		case w.Absent != nil:
 		case w.Provider == nil:
 			return fmt.Errorf("provider %q: wire the provider, not its inventory alone", name)
 		case w.Reconciler != nil && (w.Targets == nil || w.Inventory == nil):

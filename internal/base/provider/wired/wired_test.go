@@ -2,6 +2,7 @@ package wired_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ func TestCheck(t *testing.T) {
 		"NoInventory": {wired.Provider{Provider: empty{}}, true},
 		"NoEpochs":    {wired.Provider{Provider: empty{}, Reconciler: reconciler{}}, false},
 		"NoProvider":  {wired.Provider{Inventory: empty{}}, false},
+		"Absent":      {wired.Absent(errors.New("no server")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := wired.Check(map[string]wired.Provider{"p": c.wired}, function); (err == nil) != c.ok {
