@@ -24,15 +24,11 @@ type answer struct {
 	instance int64
 }
 
-// A verdict is the meaning of an answer for the operation.
+// A verdict is the meaning of an answer for the operation: the status, unless the operation has failed or met a fault.
 type verdict struct {
-	done    bool
+	provider.Status
 	failure *lifecycle.Failure
 	fault   error // a passing error
-	look    lifecycle.Look
-	grant   *provider.Grant
-	state   *provider.State  // replaces the recorded state
-	target  *provider.Target // replaces the recorded target
 }
 
 // An overdue operation whose calls end in faults fails only after lastFaults faults in a row, and
@@ -54,22 +50,20 @@ func (a answer) judge(op *lifecycle.Operation, now time.Time) verdict {
 		return verdict{failure: &lifecycle.Failure{
 			Message: failure.Message, InstanceUsable: failure.InstanceUsable, UpdateRepeatable: failure.UpdateRepeatable,
 			Untouched: failure.Untouched,
-		}, state: failure.State}
+		}, Status: provider.Status{State: failure.State}}
 	case last && err != nil && op.Faults >= lastFaults && !now.Before(op.Deadline.Add(lastLooks)):
 		return verdict{fault: err, failure: &overdue}
 	case err != nil:
 		return verdict{fault: err}
 	case status.Done:
-		return verdict{done: true, grant: status.Grant, state: status.State, target: status.Target}
+		return verdict{Status: status}
 	case last:
-		return verdict{failure: &overdue, state: status.State, target: status.Target}
+		return verdict{Status: status, failure: &overdue}
+	case status.After <= 0:
+		status.After = pause(now.Sub(op.Started))
 	}
-	after := status.After
-	if after <= 0 {
-		after = pause(now.Sub(op.Started))
-	}
-	look := lifecycle.Look{Percent: status.Percent, Description: status.Description, After: min(after, maxPause)}
-	return verdict{look: look, state: status.State, target: status.Target}
+	status.After = min(status.After, maxPause)
+	return verdict{Status: status}
 }
 
 // answered implements task. If the instance has changed since the call, the answer does not end
@@ -77,16 +71,16 @@ func (a answer) judge(op *lifecycle.Operation, now time.Time) verdict {
 // state is recorded, and the next step asks again.
 func (t own) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
-	if ends := v.done || v.failure != nil; ends && t.record.Operation.Kind == lifecycle.Bind && t.instance.Version != a.instance {
-		again := verdict{look: lifecycle.Look{After: instanceWait}}
-		if !v.done {
-			again.state = v.state
+	if ends := v.Done || v.failure != nil; ends && t.record.Operation.Kind == lifecycle.Bind && t.instance.Version != a.instance {
+		again := provider.Status{After: instanceWait}
+		if !v.Done {
+			again.State = v.State
 		}
-		v = again
+		v = verdict{Status: again}
 	}
 	if t.gate() == failSource { // the state is recorded with the failure: the deletion needs it to find its things
 		failure := lifecycle.SourceLost()
-		v = verdict{failure: &failure, state: v.state, target: v.target}
+		v.failure, v.fault = &failure, nil
 	}
 	return t.judged(ctx, t.record, v, now)
 }
@@ -108,7 +102,7 @@ func (s *step) judged(
 		r, err = r.Fail(now, *v.failure)
 	case v.fault != nil:
 		r = r.Faulted(now, faultOf(v.fault, r.Operation.Faults))
-	case v.done && r.Operation.Kind.Deletes():
+	case v.Done && r.Operation.Kind.Deletes():
 		seen, proven := r.AbsenceSeen(r.Operation.ID, now, s.witness())
 		if !proven {
 			return seen.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), nil, nil
@@ -119,12 +113,12 @@ func (s *step) judged(
 		}
 		r, err = seen.Succeed(now, nil)
 		return r, []ledger.Change{ledger.Delete(pointer)}, err
-	case v.done && r.Operation.Kind == lifecycle.Bind:
-		r, err = s.bound(ctx, r, v.grant, now)
-	case v.done:
+	case v.Done && r.Operation.Kind == lifecycle.Bind:
+		r, err = s.bound(ctx, r, v.Grant, now)
+	case v.Done:
 		r, err = r.Succeed(now, nil)
 	default:
-		r = r.Looked(now, v.look)
+		r = r.Looked(now, lifecycle.Look{Percent: v.Percent, Description: v.Description, After: v.After})
 	}
 	return r, nil, err
 }

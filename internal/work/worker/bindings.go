@@ -74,23 +74,23 @@ func (t removal) question(ctx context.Context) (question, error) {
 // the record of the instance.
 func (t removal) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
-	if v.done {
+	if v.Done {
 		return t.gone(ctx, now)
 	}
 	var more []ledger.Change
-	if v.state != nil {
+	if v.State != nil {
 		b, err := t.Records.Record(ctx, t.binding.Key, now)
 		if err != nil {
 			return t.record, nil, err
 		}
 		if b.Exists() { // otherwise an unbind that was under way has ended it
-			if b, err = t.remembers(ctx, b, verdict{state: v.state}); err != nil {
+			if b, err = t.remembers(ctx, b, verdict{Status: provider.Status{State: v.State}}); err != nil {
 				return t.record, nil, err
 			}
 			more = []ledger.Change{ledger.Put(b)}
 		}
 	}
-	v.state, v.target = nil, nil
+	v.State, v.Target = nil, nil
 	next, _, err := t.judged(ctx, t.record, v, now)
 	return next, more, err
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -33,13 +32,12 @@ func (s *step) ofHolding(
 	ctx context.Context, do func(context.Context, provider.Adopter, provider.Holding) error,
 ) (question, error) {
 	in, err := s.instanceFor(ctx, s.record, &lifecycle.Operation{Kind: lifecycle.Deprovision})
-	return question{in, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
+	return question{in, func(ctx context.Context, p wired.Provider, in provider.Instance) (provider.Status, error) {
 		can, err := adopter(p)
-		if err != nil {
-			return provider.Status{}, err
+		if err == nil {
+			err = do(ctx, can, holdingOf(in, s.record.Created))
 		}
-		in.Epoch = at
-		return provider.Status{Done: true}, do(ctx, can, holdingOf(in, s.record.Created))
+		return provider.Status{Done: true}, err
 	}, false}, err
 }
 
@@ -61,7 +59,7 @@ func (t keeping) question(ctx context.Context) (question, error) {
 // thing is put into quarantine twice, just as an absence must be seen twice.
 func (t keeping) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
-	if !v.done {
+	if !v.Done {
 		return t.judged(ctx, t.record, v, now)
 	}
 	seen, proven := t.record.AbsenceSeen(t.record.Operation.ID, now, t.witness())
@@ -95,7 +93,7 @@ func (t adoption) question(ctx context.Context) (question, error) {
 // but a deletion goes on: it affects only things that the instance owns.
 func (t adoption) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
-	if v.done || errors.As(a.err, new(*provider.Failure)) && t.record.Operation.Kind.Deletes() {
+	if v.Done || errors.As(a.err, new(*provider.Failure)) && t.record.Operation.Kind.Deletes() {
 		return t.record.Adopted().Looked(now, lifecycle.Look{}), nil, nil
 	}
 	return t.judged(ctx, t.record, v, now)

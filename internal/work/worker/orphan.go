@@ -2,21 +2,15 @@ package worker
 
 import (
 	"context"
-	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// locking is the task of putting an orphan into quarantine, or of releasing it. If the provider
-// has no quarantine, the thing stays in use.
-type locking struct{ *step }
-
-func (t locking) question(context.Context) (question, error) {
-	r := t.record
+// locking builds the call that puts an orphan into quarantine, or releases it. If the provider has
+// no quarantine, the thing stays in use.
+func locking(r lifecycle.Record) (question, error) {
 	state, err := provider.ParseState(r.Made.Found)
 	h := provider.Holding{
 		Name: r.Kept.Name, Created: r.Created, Target: r.Made.Target, State: state, Tags: provider.Tags{
@@ -25,10 +19,10 @@ func (t locking) question(context.Context) (question, error) {
 		},
 	}
 	releases := r.Operation.Kind == lifecycle.Release
-	in := provider.Instance{Target: h.Target}
-	return question{in, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
+	about := provider.Instance{Target: h.Target}
+	return question{about, func(ctx context.Context, p wired.Provider, in provider.Instance) (provider.Status, error) {
 		done := provider.Status{Done: true}
-		h.Epoch = at
+		h.Epoch = in.Epoch
 		switch {
 		case p.Quarantiner == nil:
 			return done, nil
@@ -38,9 +32,4 @@ func (t locking) question(context.Context) (question, error) {
 			return done, p.Quarantiner.Quarantine(ctx, h)
 		}
 	}, r.IsBinding() && !releases}, err
-}
-
-// answered implements task.
-func (t locking) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
-	return t.judged(ctx, t.record, a.judge(t.record.Operation, now), now)
 }

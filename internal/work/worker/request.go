@@ -9,7 +9,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/vault"
@@ -17,8 +16,9 @@ import (
 
 // A question is one call of a provider about an instance, made at the epoch of the instance's target.
 type question struct {
-	in  provider.Instance
-	ask func(context.Context, wired.Provider, target.Epoch) (provider.Status, error)
+	in provider.Instance
+	// ask makes the call; in now has the epoch.
+	ask func(ctx context.Context, p wired.Provider, in provider.Instance) (provider.Status, error)
 	// evicts says that the call removes a binding. The binding's connections may be what
 	// prevents a raise of the target.
 	evicts bool
@@ -26,25 +26,24 @@ type question struct {
 
 // question builds the provider's call for an operation on the record.
 func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operation) (question, error) {
-	if s.record.IsBinding() {
-		in, err := w.bindingFor(ctx, s.instance, s.record, op)
-		if err != nil {
-			return question{}, err
-		}
-		return question{in.Instance, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
-			in.Instance.Epoch = at
+	switch {
+	case op.Kind == lifecycle.Quarantine, op.Kind == lifecycle.Release:
+		return locking(s.record)
+	case s.record.IsBinding():
+		b, err := w.bindingFor(ctx, s.instance, s.record, op)
+		return question{b.Instance, func(ctx context.Context, p wired.Provider, in provider.Instance) (provider.Status, error) {
+			b.Instance = in
 			if op.Kind == lifecycle.Bind {
-				return p.Provider.Bind(ctx, in)
+				return p.Provider.Bind(ctx, b)
 			}
-			return p.Provider.Unbind(ctx, in)
+			return p.Provider.Unbind(ctx, b)
 		}, op.Kind != lifecycle.Bind}, err
 	}
 	in, err := w.instanceFor(ctx, s.record, op)
 	if err == nil && op.Source != nil {
-		in.Source, err = w.sourceFor(ctx, s.source, op)
+		in.Source, err = w.sourceFor(ctx, s.source)
 	}
-	return question{in, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
-		in.Epoch = at
+	return question{in, func(ctx context.Context, p wired.Provider, in provider.Instance) (provider.Status, error) {
 		switch op.Kind {
 		case lifecycle.Provision:
 			if s.record.Undeletes != nil { // its logins were locked while it was kept
@@ -70,9 +69,6 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 // key is lost or the record is damaged.
 func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
 	a, former := i.Attributes, json.RawMessage(nil)
-	if op.Kind == lifecycle.Bind { // without a snapshot, a provider would make a principal without any rights
-		a.Snapshot = w.snapshot(a)
-	}
 	if op.Kind == lifecycle.Update && op.Target != nil {
 		a, former = *op.Target, a.Snapshot
 	}
@@ -100,8 +96,8 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 }
 
 // sourceFor describes the source of a restore to the provider.
-func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycle.Operation) (*provider.Source, error) {
-	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
+func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record) (*provider.Source, error) {
+	state, err := w.stateOf(ctx, r.Key, r.Made, false)
 	return &provider.Source{
 		Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
 		Origin: r.Made.Origin, Snapshot: r.Attributes.Snapshot, Target: r.Made.Target,
@@ -109,31 +105,30 @@ func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycl
 	}, err
 }
 
-// bindingFor describes a binding to the provider.
-func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
+// bindingFor describes a binding to the provider, with its instance as the binding knows it.
+func (w *Worker) bindingFor(
+	ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation,
+) (out provider.Binding, err error) {
 	if i.Incarnation != b.InstanceIncarnation { // another life now has the instance's id
 		i = lifecycle.Record{}
 	}
-	in, err := w.instanceFor(ctx, i, op)
-	if err != nil {
-		return provider.Binding{}, err
+	if op.Kind != lifecycle.Unbind {
+		// Without a snapshot, a provider would make a principal without any rights, or drop data that the plan keeps.
+		i.Attributes.Snapshot = w.snapshot(i.Attributes)
 	}
+	i.Key, i.Incarnation = b.Key.InstanceKey(), b.InstanceIncarnation
 	// The binding's own plan is the plan that it was made with. Since an update, the instance's plan may differ.
-	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.Attributes.ServiceID, b.Attributes.PlanID
-	in.Settings = w.settings(in.ServiceID, in.PlanID)
-	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
-	in.Broker, in.Target, in.Origin = b.Made.Broker, b.Made.Target, b.Made.Origin
-	if op.Kind == lifecycle.Deprovision { // without a snapshot, a provider would drop data that the plan keeps
-		in.Snapshot = w.snapshot(i.Attributes)
-	}
-	out := provider.Binding{
-		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
+	i.Attributes.ServiceID, i.Attributes.PlanID = b.Attributes.ServiceID, b.Attributes.PlanID
+	i.Made.Broker, i.Made.Target, i.Made.Origin = b.Made.Broker, b.Made.Target, b.Made.Origin
+	out = provider.Binding{ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route}
+	if out.Instance, err = w.instanceFor(ctx, i, op); err != nil {
+		return out, err
 	}
 	if out.State, err = w.stateOf(ctx, b.Key, b.Made, op.Kind.Deletes()); err != nil || op.Kind.Deletes() {
 		return out, err
 	}
 	if out.Parameters, err = w.open(ctx, b.Key, vault.Parameters, b.Attributes.Parameters); err != nil {
-		return provider.Binding{}, err
+		return out, err
 	}
 	out.Secret, err = w.open(ctx, b.Key, vault.Secret, b.Secret)
 	return out, err
@@ -177,13 +172,13 @@ var errStateSize = errors.New("a provider's state, or its target, is larger than
 
 // remembers returns the record with the state and the target of the provider's answer.
 func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (lifecycle.Record, error) {
-	if t := v.target; t != nil && !r.IsBinding() {
+	if t := v.Target; t != nil && !r.IsBinding() {
 		if len(t.Name) > limits.CatalogText || len(t.Identity) > limits.CatalogText {
 			return r, errStateSize
 		}
 		r.Made.Target = *t
 	}
-	switch s := v.state; {
+	switch s := v.State; {
 	case s == nil:
 		return r, nil
 	case s.Format == 0 && len(s.Data) == 0:
@@ -192,7 +187,7 @@ func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (
 	case len(s.Data) > limits.State || s.Format < 0:
 		return r, errStateSize
 	}
-	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.State}, v.state.Encode())
+	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.State}, v.State.Encode())
 	if err != nil {
 		return r, fmt.Errorf("sealing a provider's state: %w", err)
 	}

@@ -53,9 +53,11 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	case stop:
 		return settled, nil
 	case failInstance:
-		return s.fail(ctx, lifecycle.Failure{Message: "The service instance is being deleted."})
+		return s.change(ctx, func(r lifecycle.Record, now time.Time) (lifecycle.Record, error) {
+			return r.Fail(now, lifecycle.Failure{Message: "The service instance is being deleted."})
+		})
 	case failSource:
-		return s.fail(ctx, lifecycle.SourceLost())
+		return s.unanswered(ctx, nil)
 	case waitUpdate:
 		if op.Overdue(s.at) { // the update may take a week
 			return s.unanswered(ctx, nil)
@@ -69,8 +71,6 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 		return s.wait(ctx, wait)
 	case s.record.Adopts():
 		return s.perform(ctx, adoption{s})
-	case op.Kind == lifecycle.Quarantine, op.Kind == lifecycle.Release:
-		return s.perform(ctx, locking{s})
 	case op.Kind == lifecycle.Deprovision:
 		return s.deprovision(ctx)
 	case op.Kind == lifecycle.Update && !op.Quiet:
@@ -106,7 +106,8 @@ func (s *step) perform(ctx context.Context, t task) (workflow.Outcome, error) {
 	return s.conclude(ctx, t, a, held{holder, timedOut(a.err)})
 }
 
-// unanswered ends an overdue operation, or records a fault, without an answer from the provider.
+// unanswered ends an operation that is overdue or whose source has changed, or records a fault, without an answer from
+// the provider.
 func (s *step) unanswered(ctx context.Context, fault error) (workflow.Outcome, error) {
 	return s.conclude(ctx, own{s}, answer{err: fault, began: s.at, instance: s.instance.Version}, held{})
 }
@@ -148,17 +149,21 @@ func (s *step) lease(ctx context.Context, holder string) (ok bool, err error) {
 // commit writes the record that write returns, and gives the lease up. The same commit checks
 // that the records that the operation depends on have not changed. If the operation is no
 // longer current, or its instance is being deleted, commit only gives the lease up: the
-// overtaking operation waits for this sign that no call is under way.
+// overtaking operation waits for this sign that no call is under way. Commit outlives the step's
+// context, since the cloud's answer must be recorded.
 func (s *step) commit(
 	ctx context.Context, lease held, write func(context.Context, time.Time) (lifecycle.Record, []ledger.Change, error),
 ) (workflow.Outcome, error) {
-	outcome := settled
-	err := repeat(ctx, func(ctx context.Context, first bool) (err error) {
-		if !first {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	outcome, again := settled, false
+	err := ledger.Again(ctx, func(ctx context.Context) (err error) {
+		if again {
 			if s.reading, err = s.read(ctx, s.ref.Token.Key); err != nil {
 				return err
 			}
 		}
+		again = true
 		if !s.current() {
 			outcome = settled
 			return s.giveUp(ctx, lease)
@@ -201,11 +206,6 @@ func (s *step) change(
 		r, err := to(s.record, now)
 		return r, nil, err
 	})
-}
-
-// fail ends an operation as failed, without asking its provider.
-func (s *step) fail(ctx context.Context, f lifecycle.Failure) (workflow.Outcome, error) {
-	return s.change(ctx, func(r lifecycle.Record, now time.Time) (lifecycle.Record, error) { return r.Fail(now, f) })
 }
 
 // wait ends the step until a later look. It writes only if the reaper would otherwise restart

@@ -123,7 +123,8 @@ func (w *Worker) call(ctx context.Context, name string, q question) (provider.St
 		if err != nil {
 			return provider.Status{}, err
 		}
-		status, err := q.ask(ctx, p, at)
+		q.in.Epoch = at
+		status, err := q.ask(ctx, p, q.in)
 		if err == nil && status.Done {
 			_, err = w.raise(ctx, name, q.in.Target, true)
 		}
@@ -224,19 +225,6 @@ func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
 	}
 	pause := max(raceWait, min(age/2, maxLeasePause))
 	return min(pause, until.Sub(now))
-}
-
-// repeat runs write until it meets no conflict. It outlives the step's context, since the
-// cloud's answer must be recorded.
-func repeat(ctx context.Context, write func(ctx context.Context, first bool) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	first := true
-	return ledger.Again(ctx, func(ctx context.Context) error {
-		err := write(ctx, first)
-		first = false
-		return err
-	})
 }
 
 // settings returns the settings of a plan; nil if it has left the catalog.
