@@ -29,55 +29,45 @@ type BindRequest struct {
 	Predecessor string
 }
 
-func (q BindRequest) key() lifecycle.Key {
-	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.BindingID}
-}
-
-// A BindResult is the answer to a bind; Grant comes with Created and Done.
-type BindResult struct {
-	Result
-	Grant *provider.Grant
-}
-
 // Bind answers a PUT of a binding (BIND-*, ROT-*, IDEM-07).
-func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
+func (b *Broker) Bind(ctx context.Context, q BindRequest) (Result, error) {
 	d, err := decide(ctx, b, b.decideBind, q)
 	if err != nil {
-		return BindResult{}, err
+		return Result{}, err
 	}
 	result, r, err := b.follow(ctx, q.Caller, d)
 	if err != nil || result.Effect == Accepted {
-		return BindResult{Result: result}, err
+		return result, err
 	}
 	if r.State != lifecycle.Ready || r.Incarnation != d.record.Incarnation {
-		return BindResult{}, lifecycle.RefuseDeletedLater(r.Noun())
+		return Result{}, lifecycle.RefuseDeletedLater(r.Noun())
 	}
 	limited, cancel := b.limited(ctx)
 	defer cancel()
-	grant, err := b.grant(limited, r)
-	return BindResult{result, grant}, err
+	result.Grant, err = b.grant(limited, r)
+	return result, err
 }
 
-func (b *Broker) decideBind(ctx context.Context, q BindRequest) (decision, error) {
-	r, err := b.record(ctx, q.key())
+func (b *Broker) decideBind(ctx context.Context, q BindRequest) (*decision, error) {
+	r, err := b.record(ctx, q.key(q.InstanceID, q.BindingID))
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if r.State == lifecycle.Deleted && r.FailedCreation() != nil {
-		i, err := b.record(ctx, q.key().InstanceKey())
+		i, err := b.record(ctx, r.Key.InstanceKey())
 		if err != nil {
-			return decision{}, err
+			return nil, err
 		}
 		r = r.Of(i)
 	}
 	same, err := b.sameBinding(ctx, r, q)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	answer, err := r.Answer(lifecycle.Put, b.conditions(q.Caller, same, b.unknownPlan(q)))
 	switch {
 	case err != nil:
-		return decision{}, err
+		return nil, err
 	case answer != lifecycle.Begin:
 		return b.repeated(answer, r, q.AcceptsIncomplete)
 	}
@@ -116,33 +106,33 @@ func (q BindRequest) takenOver(r lifecycle.Record) bool {
 
 // beginBind makes the checks in the order that docs/divergences.md gives. It commits the intent
 // on condition that the instance is unchanged since it was read.
-func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (decision, error) {
+func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (*decision, error) {
 	now := b.Now()
-	i, err := b.record(ctx, q.key().InstanceKey())
+	i, err := b.record(ctx, r.Key.InstanceKey())
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	predecessor, plan, err := b.wanted(ctx, i, &q, now)
 	invalid, err := refused(err)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if _, err := i.Answer(lifecycle.BindOn, b.conditions(q.Caller, false, invalid)); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if plan.RequiresApp && q.AppGUID == "" {
-		return decision{}, lifecycle.RefuseRequiresApp()
+		return nil, lifecycle.RefuseRequiresApp()
 	}
 	synchronous, err := waits(q.AcceptsIncomplete, plan.AsynchronousBinding)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	pointer, err := b.Records.Pointer(ctx, q.Platform, q.BindingID)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if pointer.Version != 0 && pointer.Key != r.Key {
-		return decision{}, lifecycle.RefuseBoundElse()
+		return nil, lifecycle.RefuseBoundElse()
 	}
 	pointer.Key = r.Key
 	fresh := lifecycle.Record{
@@ -154,21 +144,21 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 		},
 	}
 	if fresh.Attributes.Parameters, err = b.seal(ctx, r.Key, vault.Parameters, q.Parameters); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if err := b.sealContext(ctx, r.Key, &fresh.Attributes, q.Context); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	former, err := ledger.PutFormer(ctx, b.Records, r.SetAside(now), now)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	next, past, err := r.BeginCreate(b.start(ctx, q.Caller, r.Key, plan, synchronous, q.Parameters), fresh)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	return b.begin(ctx, next, past, Created, former, ledger.Check(i), ledger.Check(predecessor), ledger.Put(pointer))
 }
@@ -255,29 +245,4 @@ func (b *Broker) grant(ctx context.Context, r lifecycle.Record) (*provider.Grant
 		return nil, fmt.Errorf("decoding the grant of a binding: not JSON") // the cause could quote the grant
 	}
 	return &g, nil
-}
-
-// A BindingView is the answer to a GET of a binding.
-type BindingView struct {
-	Grant      *provider.Grant
-	Parameters json.RawMessage
-}
-
-// Binding answers a GET of a binding (GETB-01).
-func (b *Broker) Binding(ctx context.Context, c Caller, instance, id string) (BindingView, error) {
-	ctx, cancel := b.limited(ctx)
-	defer cancel()
-	r, err := b.record(ctx, lifecycle.Key{Platform: c.Platform, Instance: instance, Binding: id})
-	if err != nil {
-		return BindingView{}, err
-	}
-	if _, err := r.Answer(lifecycle.Get, b.conditions(c, false, nil)); err != nil {
-		return BindingView{}, err
-	}
-	grant, err := b.grant(ctx, r)
-	if err != nil {
-		return BindingView{}, err
-	}
-	parameters, err := b.parameters(ctx, r)
-	return BindingView{Grant: grant, Parameters: parameters}, err
 }

@@ -112,6 +112,11 @@ type Caller struct {
 	AcceptsIncomplete bool
 }
 
+// key names one of the caller's instances or, with the id of a binding, that binding.
+func (c Caller) key(instance, binding string) lifecycle.Key {
+	return lifecycle.Key{Platform: c.Platform, Instance: instance, Binding: binding}
+}
+
 // limited bounds the time for records: a store that hangs must not use up the whole time of a request.
 func (b *Broker) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, b.RecordsTimeout)
@@ -181,17 +186,9 @@ func refused(err error) (invalid, fault error) {
 	return nil, err
 }
 
-// operation reads the current or past operation that the token names.
-func (b *Broker) operation(ctx context.Context, t lifecycle.Token) (lifecycle.Operation, error) {
-	c, err := b.record(ctx, t.Key)
-	if err != nil {
-		return lifecycle.Operation{}, err
-	}
-	return b.operationIn(ctx, c, t)
-}
-
 var errNoOperation = lifecycle.RefuseNoOperation()
 
+// operationIn returns the current or past operation that the token of the record names.
 func (b *Broker) operationIn(ctx context.Context, c lifecycle.Record, t lifecycle.Token) (lifecycle.Operation, error) {
 	if c.Operation != nil && c.Operation.ID == t.Operation {
 		return *c.Operation, nil

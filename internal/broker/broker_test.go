@@ -185,7 +185,7 @@ func (d *desk) change(c broker.Caller, plan, parameters string) (broker.Result, 
 func (d *desk) bind(instance, binding, plan string, c broker.Caller) (broker.Result, error) {
 	r, err := d.Bind(d.ctx, broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding,
 		ServiceID: d.service(plan), PlanID: d.ids[plan]})
-	return r.Result, err
+	return r, err
 }
 
 func (d *desk) delete(c broker.Caller) (broker.Result, error) { return d.unbind("", c) }
@@ -451,9 +451,9 @@ func TestBindingIDsAreUnique(t *testing.T) {
 // has requires the plan and the parameters of the instance, as they are shown.
 func (d *desk) has(plan, parameters, words string) {
 	d.Helper()
-	v, err := d.Instance(d.Context(), d.caller(true), "i")
-	if err != nil || v.PlanID != d.ids[plan] || string(v.Parameters) != parameters {
-		d.Errorf("%s: %s %s %v, want the plan %s and %s", words, v.PlanID, v.Parameters, err, plan, parameters)
+	v, err := d.View(d.Context(), d.caller(true), "i", "")
+	if err != nil || v.Attributes.PlanID != d.ids[plan] || string(v.Parameters) != parameters {
+		d.Errorf("%s: %s %s %v, want the plan %s and %s", words, v.Attributes.PlanID, v.Parameters, err, plan, parameters)
 	}
 }
 
@@ -518,7 +518,7 @@ func TestCredentials(t *testing.T) {
 		t.Helper()
 		r, err := d.Bind(t.Context(), broker.BindRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "b",
 			ServiceID: d.ids["demo"], PlanID: d.ids["sync"]})
-		d.gives(want, "BIND-02")(r.Result, err)
+		d.gives(want, "BIND-02")(r, err)
 		return r.Grant.Credentials["password"]
 	}
 	first := bind(broker.Created)

@@ -16,10 +16,6 @@ type DeleteRequest struct {
 	ServiceID, PlanID     string
 }
 
-func (q DeleteRequest) key() lifecycle.Key {
-	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.BindingID}
-}
-
 var errGone = lifecycle.RefuseGone()
 
 // Delete answers a DELETE (DEPR-*, UNB-*). The ids of service and plan may be empty for a
@@ -33,33 +29,33 @@ func (b *Broker) Delete(ctx context.Context, q DeleteRequest) (Result, error) {
 	return result, err
 }
 
-func (b *Broker) decideDelete(ctx context.Context, q DeleteRequest) (decision, error) {
+func (b *Broker) decideDelete(ctx context.Context, q DeleteRequest) (*decision, error) {
 	now := b.Now()
-	r, err := b.record(ctx, q.key())
+	r, err := b.record(ctx, q.key(q.InstanceID, q.BindingID))
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	var of lifecycle.Record // the instance, if r is a binding
 	if r.IsBinding() {
-		if of, err = b.record(ctx, q.key().InstanceKey()); err != nil {
-			return decision{}, err
+		if of, err = b.record(ctx, r.Key.InstanceKey()); err != nil {
+			return nil, err
 		}
 	}
 	answer, overtaken := r.Answer(lifecycle.Delete, b.conditions(q.Caller, false, nil))
 	if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !of.Exists()) {
-		return decision{}, lifecycle.RefuseIDsMissing()
+		return nil, lifecycle.RefuseIDsMissing()
 	}
 	switch {
 	case overtaken != nil:
-		return decision{}, overtaken
+		return nil, overtaken
 	case answer == lifecycle.Missing && r.IsBinding() && of.State == lifecycle.Absent:
-		return decision{}, errGone // a late bind would find no instance to begin on
+		return nil, errGone // a late bind would find no instance to begin on
 	case answer == lifecycle.Missing:
-		return decision{}, b.entomb(ctx, r, q)
+		return nil, b.entomb(ctx, r, q)
 	case answer == lifecycle.Join:
 		joined, err := join(r, q.AcceptsIncomplete)
 		if err != nil {
-			return decision{}, err
+			return nil, err
 		}
 		var changed bool
 		if joined.record, changed = r.AskedAgain(q.Received, now); changed {
@@ -71,7 +67,7 @@ func (b *Broker) decideDelete(ctx context.Context, q DeleteRequest) (decision, e
 }
 
 // beginDelete begins the deletion of r. If r is a binding, of is its instance.
-func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecycle.Record) (decision, error) {
+func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecycle.Record) (*decision, error) {
 	if q.ServiceID != r.Attributes.ServiceID || q.PlanID != r.Attributes.PlanID {
 		b.Log.InfoContext(ctx, "deletion names another service or plan than the record; the record counts")
 	}
@@ -80,7 +76,7 @@ func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecyc
 	var also []ledger.Change
 	if r.IsBinding() {
 		if _, err := of.Answer(lifecycle.UnbindOn, b.conditions(q.Caller, false, nil)); err != nil {
-			return decision{}, err
+			return nil, err
 		}
 		mode = plan.AsynchronousBinding
 		// Neither an update nor the deletion of the instance may have begun since.
@@ -91,11 +87,11 @@ func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecyc
 	}
 	synchronous, err := waits(q.AcceptsIncomplete, mode)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	next, past, err := r.BeginDelete(b.start(ctx, q.Caller, r.Key, plan, synchronous, nil))
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	return b.begin(ctx, next, past, Done, also...)
 }

@@ -54,7 +54,7 @@ var kinds = map[string]kind{
 			r, err := d.Bind(context.Background(), broker.BindRequest{
 				Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"], AppGUID: "another",
 			})
-			return r.Result, err
+			return r, err
 		},
 	},
 }

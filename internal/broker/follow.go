@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -34,6 +35,8 @@ type Result struct {
 	// DashboardURL is the instance's address after a provision (PROV-24), and its new one after
 	// an update (UPD-27); empty for none.
 	DashboardURL string
+	// Grant comes with a bind that is Created or Done.
+	Grant *provider.Grant
 }
 
 // A decision is the answer to a request after one look at the records, together with the record.
@@ -80,15 +83,15 @@ func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 // unless its request waits for it.
 func (b *Broker) begin(
 	ctx context.Context, r lifecycle.Record, past *lifecycle.PastOperation, success Effect, also ...ledger.Change,
-) (decision, error) {
+) (*decision, error) {
 	if err := b.Records.Commit(ctx, append(also, ledger.Put(r), ledger.PutPast(past))...); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	b.Metrics.Count(metrics.Accepted, metrics.DimensionKind, string(r.Operation.Kind))
 	if !r.Operation.Synchronous {
 		b.launch(ctx, r)
 	}
-	return decision{Result: Result{Effect: success}, record: r, runs: true, later: !r.Operation.Synchronous}, nil
+	return &decision{Result: Result{Effect: success}, record: r, runs: true, later: !r.Operation.Synchronous}, nil
 }
 
 // launch starts the operation that was just committed. If the start fails, the request still succeeds:
@@ -105,10 +108,10 @@ func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
 }
 
 // repeated answers a PUT of what exists, is being created, or has failed to be created.
-func (b *Broker) repeated(answer lifecycle.Answer, r lifecycle.Record, permitted bool) (decision, error) {
+func (b *Broker) repeated(answer lifecycle.Answer, r lifecycle.Record, permitted bool) (*decision, error) {
 	switch answer {
 	case lifecycle.Exists:
-		return decision{Result: Result{Effect: Done}, record: r}, nil
+		return &decision{Result: Result{Effect: Done}, record: r}, nil
 	case lifecycle.Stays:
 		return b.stays(r), nil
 	}
@@ -118,18 +121,18 @@ func (b *Broker) repeated(answer lifecycle.Answer, r lifecycle.Record, permitted
 // join makes a repeated request follow the running operation. A request that permits a 202 gets the
 // same token (PROV-10). A request that does not permit it waits if the first request waits too, or
 // if the broker began the operation; otherwise it is told to ask asynchronously (PROV-12, DEPR-07).
-func join(r lifecycle.Record, permitted bool) (decision, error) {
+func join(r lifecycle.Record, permitted bool) (*decision, error) {
 	if op := r.Operation; !permitted && !op.Synchronous && !op.Own {
-		return decision{}, lifecycle.RefuseAsyncRequired()
+		return nil, lifecycle.RefuseAsyncRequired()
 	}
-	return decision{Result: Result{Effect: Done}, record: r, runs: true, later: permitted}, nil
+	return &decision{Result: Result{Effect: Done}, record: r, runs: true, later: permitted}, nil
 }
 
 // follow carries out a decision. A request that waits is answered with the outcome of its
 // operation. An operation that outlasts the wait is answered 202 if the client permits that;
 // otherwise it goes on, and the error says so. Only a creation is undone, since the platform
 // deletes the instance after an error anyway. The returned record is the one that was read last.
-func (b *Broker) follow(ctx context.Context, c Caller, d decision) (Result, lifecycle.Record, error) {
+func (b *Broker) follow(ctx context.Context, c Caller, d *decision) (Result, lifecycle.Record, error) {
 	r, t := d.record, d.record.Token()
 	if !d.runs {
 		return d.Result, r, nil
@@ -228,8 +231,8 @@ func outcome(op lifecycle.Operation) error {
 // stays answers a repeated creation with the token of the failed one, until the platform
 // deletes the instance (PROV-30). If each repetition were a new attempt, a platform that
 // repeats before it polls would make and fail real things without end.
-func (b *Broker) stays(r lifecycle.Record) decision {
-	return decision{record: r, Result: Result{
+func (b *Broker) stays(r lifecycle.Record) *decision {
+	return &decision{record: r, Result: Result{
 		Effect: Accepted, RetryAfter: b.MinRetryAfter,
 		Token: lifecycle.Token{Operation: r.FailedCreation().ID, Key: r.Key},
 	}}
@@ -249,25 +252,22 @@ func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
 func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Record, error) {
 	c.Received = time.Time{} // no request asks for this deletion
 	return decide(ctx, b, func(limited context.Context, t lifecycle.Token) (lifecycle.Record, error) {
-		return b.overtake(limited, c, t, (*lifecycle.Operation).Asynchronous)
+		r, err := b.record(limited, t.Key)
+		if err != nil || !r.Runs(t) || r.Operation.Asynchronous() {
+			return r, err
+		}
+		return b.overtake(limited, c, r)
 	}, t)
 }
 
-// overtake begins the deletion in place of a running creation, unless the creation is spared, and
-// returns the record. If the creation is no longer the current operation, overtake begins nothing.
-func (b *Broker) overtake(
-	ctx context.Context, c Caller, t lifecycle.Token, spares func(*lifecycle.Operation) bool,
-) (lifecycle.Record, error) {
-	r, err := b.record(ctx, t.Key)
-	if err != nil || !r.Runs(t) || spares(r.Operation) {
-		return r, err
-	}
+// overtake begins the deletion of r in place of its running creation.
+func (b *Broker) overtake(ctx context.Context, c Caller, r lifecycle.Record) (lifecycle.Record, error) {
 	start := b.start(ctx, c, r.Key, catalog.Plan{}, false, nil)
 	start.Own = true // no DELETE asked for it
 	next, past, err := r.BeginDelete(start)
 	if err != nil {
 		return r, err
 	}
-	begun, err := b.begin(ctx, next, past, Done)
-	return begun.record, err
+	_, err = b.begin(ctx, next, past, Done)
+	return next, err
 }

@@ -67,7 +67,7 @@ func TestWhatCannotBeCancelled(t *testing.T) {
 	refuses(lifecycle.NotFound, "FAC-12: what is another platform's", other.String())
 	d.settle(first)
 	refuses(lifecycle.Conflict, "FAC-10: a finished creation", first.String())
-	expect.OK(t, expect.Err(d.Instance(t.Context(), d.caller(true), "i")), "FAC-10: the instance was touched")
+	expect.OK(t, expect.Err(d.View(t.Context(), d.caller(true), "i", "")), "FAC-10: the instance was touched")
 	update := d.gives(broker.Accepted, "an update")(d.change(d.caller(true), "", `{"delay_seconds":1}`))
 	refuses(lifecycle.Conflict, "FAC-10: an update", update.Token.String())
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -20,10 +21,6 @@ type ProvisionRequest struct {
 	Context, Parameters         json.RawMessage // objects, or nil
 	// MaintenanceVersion is nil when the client gave none.
 	MaintenanceVersion *string
-}
-
-func (q ProvisionRequest) key() lifecycle.Key {
-	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID}
 }
 
 func (q ProvisionRequest) attributes() lifecycle.Attributes {
@@ -44,24 +41,24 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 	return result, err
 }
 
-func (b *Broker) decideProvision(ctx context.Context, q ProvisionRequest) (decision, error) {
-	i, err := b.record(ctx, q.key())
+func (b *Broker) decideProvision(ctx context.Context, q ProvisionRequest) (*decision, error) {
+	i, err := b.record(ctx, q.key(q.InstanceID, ""))
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	same, err := b.sameInstance(ctx, i, q)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	offering, plan, unknown := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 	answer, err := i.Answer(lifecycle.Put, b.conditions(q.Caller, same, unknown))
 	switch {
 	case err != nil:
-		return decision{}, err
+		return nil, err
 	case answer != lifecycle.Begin:
 		return b.repeated(answer, i, q.AcceptsIncomplete)
 	case unknown != nil:
-		return decision{}, unknown
+		return nil, unknown
 	}
 	return b.beginProvision(ctx, q, i, offering, plan)
 }
@@ -76,66 +73,66 @@ func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Record, q Provisi
 
 func (b *Broker) beginProvision(
 	ctx context.Context, q ProvisionRequest, i lifecycle.Record, offering catalog.Offering, plan catalog.Plan,
-) (decision, error) {
+) (*decision, error) {
 	if err := b.Catalog.Check(catalog.Create, q.ServiceID, q.PlanID, q.Parameters); err != nil {
-		return decision{}, checked(err)
+		return nil, checked(err)
 	}
 	if err := maintenanceConflict(plan, q.MaintenanceVersion); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	synchronous, err := waits(q.AcceptsIncomplete, plan.Asynchronous)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	a := q.attributes()
 	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = maintenanceVersion(plan), b.dashboard(ctx, offering, i.Key), plan.Snapshot
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if err := b.sealContext(ctx, i.Key, &a, q.Context); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	fresh, source, made, err := b.made(ctx, q, plan, lifecycle.Record{
 		Provider: offering.Provider, Attributes: a, Made: lifecycle.Made{Broker: b.Identity},
 	})
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	start := b.start(ctx, q.Caller, i.Key, plan, synchronous, q.Parameters)
 	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, source
 	next, past, err := i.BeginCreate(start, fresh)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	former, err := ledger.PutFormer(ctx, b.Records, i.SetAside(b.Now()), b.Now())
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	return b.begin(ctx, next, past, Created, former, made, ledger.FirstTargetUse(i, next, b.Now()))
 }
 
-// An InstanceView is the answer to a GET of an instance.
-type InstanceView struct {
-	ServiceID, PlanID  string
-	Parameters         json.RawMessage // nil if there are none
-	MaintenanceVersion string
-	DashboardURL       string // empty for none
+// A View is the answer to a GET of an instance or a binding.
+type View struct {
+	Attributes lifecycle.Attributes
+	Parameters json.RawMessage // nil if there are none
+	Grant      *provider.Grant // of a binding
 }
 
-// Instance answers a GET of an instance (GETI-*).
-func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceView, error) {
+// View answers a GET of an instance (GETI-*) or, with the id of a binding, of that binding (GETB-01).
+func (b *Broker) View(ctx context.Context, c Caller, instance, binding string) (v View, err error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	i, err := b.record(ctx, lifecycle.Key{Platform: c.Platform, Instance: id})
+	r, err := b.record(ctx, c.key(instance, binding))
 	if err != nil {
-		return InstanceView{}, err
+		return v, err
 	}
-	if _, err := i.Answer(lifecycle.Get, b.conditions(c, false, nil)); err != nil {
-		return InstanceView{}, err
+	if _, err := r.Answer(lifecycle.Get, b.conditions(c, false, nil)); err != nil {
+		return v, err
 	}
-	parameters, err := b.parameters(ctx, i)
-	return InstanceView{
-		ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID,
-		Parameters: parameters, MaintenanceVersion: i.Attributes.MaintenanceVersion, DashboardURL: i.Attributes.DashboardURL,
-	}, err
+	v.Attributes = r.Attributes
+	if v.Grant, err = b.grant(ctx, r); err != nil {
+		return v, err
+	}
+	v.Parameters, err = b.parameters(ctx, r)
+	return v, err
 }

@@ -62,11 +62,12 @@ func (b *Broker) Operation(ctx context.Context, c Caller, token string) (Poll, e
 	}
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	op, err := b.operation(ctx, t)
+	r, err := b.record(ctx, t.Key)
 	if err != nil {
 		return Poll{}, err
 	}
-	return b.poll(t.Key, op), nil
+	op, err := b.operationIn(ctx, r, t)
+	return b.poll(t.Key, op), err
 }
 
 // Cancel turns a running creation into a deletion, as a DELETE does (FAC-10), and returns the
@@ -78,18 +79,20 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 		return Poll{}, nil, errNoOperation
 	}
 	record, err := decide(ctx, b, func(limited context.Context, t lifecycle.Token) (lifecycle.Record, error) {
-		op, err := b.operation(limited, t)
-		switch {
-		case err != nil:
-			return lifecycle.Record{}, err
-		case op.Cancelled: // the request repeats an earlier one
-			return b.record(limited, t.Key)
-		case op.Phase != lifecycle.InProgress:
-			return lifecycle.Record{}, lifecycle.RefuseFinished()
-		case op.Kind != lifecycle.Provision && op.Kind != lifecycle.Bind:
-			return lifecycle.Record{}, lifecycle.RefuseNoCreation(op.Kind)
+		r, err := b.record(limited, t.Key)
+		if err != nil {
+			return r, err
 		}
-		return b.overtake(limited, c, t, func(*lifecycle.Operation) bool { return false })
+		op, err := b.operationIn(limited, r, t)
+		switch {
+		case err != nil || op.Cancelled: // once it is cancelled, the request repeats an earlier one
+			return r, err
+		case op.Phase != lifecycle.InProgress:
+			return r, lifecycle.RefuseFinished()
+		case !op.Kind.Creates():
+			return r, lifecycle.RefuseNoCreation(op.Kind)
+		}
+		return b.overtake(limited, c, r)
 	}, t)
 	if err != nil {
 		return Poll{}, nil, err

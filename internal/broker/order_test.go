@@ -69,22 +69,22 @@ func TestPlatformsAreApart(t *testing.T) {
 	passwords := map[any]bool{}
 	for _, platform := range []string{"a", "b"} {
 		expect.OK(t, expect.Err(d.bind("i", "b", "async", d.of(platform, false))), "BIND-19 is of one platform")
-		passwords[expect.Get(d.Binding(t.Context(), d.of(platform, false), "i", "b"))(t).Grant.Credentials["password"]] = true
+		passwords[expect.Get(d.View(t.Context(), d.of(platform, false), "i", "b"))(t).Grant.Credentials["password"]] = true
 	}
 	expect.Same(t, "credentials of two platforms", 2, len(passwords))
 	// A deletion by one platform leaves the other's instance alone.
 	expect.Get(d.delete(d.of("a", true)))(t)
-	expect.OK(t, expect.Err(d.Instance(t.Context(), d.of("b", false), "i")), "it is gone for the other")
+	expect.OK(t, expect.Err(d.View(t.Context(), d.of("b", false), "i", "")), "it is gone for the other")
 	// Nor is anything told of a third.
 	nobody, forged := d.of("c", true), second
 	forged.Key.Platform = "c"
-	refused(t, lifecycle.NotFound, expect.Err(d.Instance(t.Context(), nobody, "i")), "an instance is shown")
+	refused(t, lifecycle.NotFound, expect.Err(d.View(t.Context(), nobody, "i", "")), "an instance is shown")
 	refused(t, lifecycle.NotFound, expect.Err(d.Operation(t.Context(), nobody, second.String())), "FAC-12: an operation is shown")
 	refused(t, lifecycle.NotFound, expect.Err(d.Operation(t.Context(), nobody, forged.String())), "a forged token reads")
 	_, _, err := d.Cancel(t.Context(), nobody, second.String())
 	refused(t, lifecycle.NotFound, err, "FAC-12: an operation is cancelled")
 	refused(t, lifecycle.Gone, expect.Err(d.delete(nobody)), "a deletion reached another's")
-	expect.OK(t, expect.Err(d.Instance(t.Context(), d.of("b", false), "i")), "it is gone")
+	expect.OK(t, expect.Err(d.View(t.Context(), d.of("b", false), "i", "")), "it is gone")
 }
 
 // A platform can order nothing that it may not see, but keeps what it ordered before.

@@ -34,8 +34,8 @@ var firstToken = lifecycle.Token{Operation: "operation-000000000001", Key: sourc
 
 // questions are the requests that only read.
 var questions = map[string]func(d *desk) error{
-	"Instance":    func(d *desk) error { return expect.Err(d.Instance(d.ctx, d.caller(true), "i")) },
-	"Binding":     func(d *desk) error { return expect.Err(d.Binding(d.ctx, d.caller(true), "i", "b")) },
+	"Instance":    func(d *desk) error { return expect.Err(d.View(d.ctx, d.caller(true), "i", "")) },
+	"Binding":     func(d *desk) error { return expect.Err(d.View(d.ctx, d.caller(true), "i", "b")) },
 	"Poll":        func(d *desk) error { return expect.Err(d.LastOperation(d.ctx, sourceKey, "")) },
 	"PollByToken": func(d *desk) error { return expect.Err(d.LastOperation(d.ctx, sourceKey, firstToken)) },
 	"PollBinding": func(d *desk) error { return expect.Err(d.LastOperation(d.ctx, boundKey, "")) },

@@ -12,7 +12,7 @@ import (
 )
 
 // rotate binds id as the successor of predecessor, naming nothing else.
-func (d *desk) rotate(id, predecessor string) (broker.BindResult, error) {
+func (d *desk) rotate(id, predecessor string) (broker.Result, error) {
 	return d.Bind(d.Context(), broker.BindRequest{Caller: d.caller(false), InstanceID: "i", BindingID: id, Predecessor: predecessor})
 }
 
@@ -31,10 +31,10 @@ func TestRotation(t *testing.T) {
 	rotate := func(want broker.Effect, rule, id, predecessor string) any {
 		t.Helper()
 		r, err := d.rotate(id, predecessor)
-		d.gives(want, rule)(r.Result, err)
+		d.gives(want, rule)(r, err)
 		return r.Grant.Credentials["password"]
 	}
-	first := expect.Get(d.Binding(t.Context(), d.caller(false), "i", "a"))(t).Grant.Credentials["password"]
+	first := expect.Get(d.View(t.Context(), d.caller(false), "i", "a"))(t).Grant.Credentials["password"]
 	next := rotate(broker.Created, "ROT-01", "b", "a")
 	if next == first {
 		t.Error("ROT-01: the successor has the predecessor's credentials")
@@ -43,7 +43,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("ROT-01: recorded %q %q %q", r.AppGUID, r.Predecessor, r.Attributes.PlanID)
 	}
 	for id, want := range map[string]any{"a": first, "b": next} { // side by side
-		v, err := d.Binding(t.Context(), d.caller(false), "i", id)
+		v, err := d.View(t.Context(), d.caller(false), "i", id)
 		if err != nil || v.Grant.Credentials["password"] != want || string(v.Parameters) != `{"delay_seconds":0}` {
 			t.Errorf("ROT-03: %s: %v %s", id, err, v.Parameters)
 		}
@@ -66,7 +66,7 @@ func TestRotationIsRefused(t *testing.T) {
 		q := request{Caller: d.caller(false), InstanceID: "i", BindingID: "b", Predecessor: "a"}
 		change(&q)
 		r, err := d.Bind(t.Context(), q)
-		return r.Result, err
+		return r, err
 	}
 	for name, tc := range map[string]struct {
 		reason string

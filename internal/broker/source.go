@@ -32,20 +32,20 @@ func (b *Broker) made(
 		return fresh, nil, with, refused
 	}
 	if instance, incarnation, ok := lifecycle.ParseHandle(id); ok {
-		kept, err := b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: instance}.Former(incarnation))
+		kept, err := b.record(ctx, q.key(instance, "").Former(incarnation))
 		if err != nil {
 			return fresh, nil, with, err
 		}
 		if undeleted := kept.Undelete(fresh.Provider, q.attributes()); undeleted != nil {
 			undeleted.Provider, undeleted.Attributes = fresh.Provider, fresh.Attributes
-			undeleted.Made.State, err = b.resealed(ctx, kept.Key, q.key(), kept.Made.State)
+			undeleted.Made.State, err = b.resealed(ctx, kept.Key, q.key(q.InstanceID, ""), kept.Made.State)
 			return *undeleted, nil, ledger.Delete(kept), err
 		}
 	}
 	if len(id) > limits.Identifier {
 		return fresh, nil, with, refused
 	}
-	live, err := b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: id})
+	live, err := b.record(ctx, q.key(id, ""))
 	if err != nil {
 		return fresh, nil, with, err
 	}

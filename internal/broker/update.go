@@ -28,11 +28,13 @@ type UpdateRequest struct {
 
 // A target holds the attributes after an update; its parameters are not yet sealed.
 type target struct {
-	plan       catalog.Plan
+	offering   catalog.Offering // zero if it has left the catalog
+	from, plan catalog.Plan     // the instance's current plan, and the one after the update
 	attributes lifecycle.Attributes
 	before     json.RawMessage // the instance's current parameters
 	parameters json.RawMessage
 	changes    bool // the update changes the plan, its version or the parameters
+	runs       bool // an update with this target is running (UPD-21)
 }
 
 // Update answers a PATCH of an instance (UPD-*).
@@ -50,55 +52,48 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 	return result, err
 }
 
-func (b *Broker) decideUpdate(ctx context.Context, q UpdateRequest) (decision, error) {
-	i, err := b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID})
+func (b *Broker) decideUpdate(ctx context.Context, q UpdateRequest) (*decision, error) {
+	i, err := b.record(ctx, q.key(q.InstanceID, ""))
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	t, err := b.target(ctx, i, q)
 	invalid, err := refused(err)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
-	same := false
-	if invalid == nil {
-		if same, err = b.leadsTo(ctx, i, t); err != nil {
-			return decision{}, err
-		}
-	}
-	answer, err := i.Answer(lifecycle.Patch, b.conditions(q.Caller, same, invalid))
+	answer, err := i.Answer(lifecycle.Patch, b.conditions(q.Caller, t.runs, invalid))
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if answer == lifecycle.Join {
 		return join(i, q.AcceptsIncomplete)
 	}
-	if err := b.allowed(i, t, q); err != nil {
-		return decision{}, err
+	if err := allowed(i, t, q); err != nil {
+		return nil, err
 	}
 	if !t.changes && !i.Unusable {
-		return decision{Result: Result{Effect: Done}}, b.contextOnly(ctx, i, q)
+		return &decision{Result: Result{Effect: Done}}, b.contextOnly(ctx, i, t, q)
 	}
 	return b.beginUpdate(ctx, q, i, t)
 }
 
-func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Record, t target) (decision, error) {
-	_, current := b.plan(i.Attributes)
-	synchronous, err := waits(q.AcceptsIncomplete, current.Asynchronous, t.plan.Asynchronous)
+func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Record, t target) (*decision, error) {
+	synchronous, err := waits(q.AcceptsIncomplete, t.from.Asynchronous, t.plan.Asynchronous)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if t.attributes.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, t.parameters); err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	if q.Context != nil {
 		if err := b.sealContext(ctx, i.Key, &t.attributes, q.Context); err != nil {
-			return decision{}, err
+			return nil, err
 		}
 	}
 	next, past, err := i.BeginUpdate(b.start(ctx, q.Caller, i.Key, t.plan, synchronous, q.Parameters), t.attributes)
 	if err != nil {
-		return decision{}, err
+		return nil, err
 	}
 	return b.begin(ctx, next, past, Done)
 }
@@ -113,7 +108,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 		return target{}, lifecycle.RefuseService()
 	}
 	_, current := b.plan(i.Attributes)
-	t := target{attributes: i.Attributes, plan: current}
+	t := target{attributes: i.Attributes, from: current, plan: current}
 	if q.PlanID != "" && q.PlanID != i.Attributes.PlanID {
 		_, plan, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 		if err != nil {
@@ -142,11 +137,13 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 		// parameter has not asked for an upgrade. A new snapshot alone is no change.
 		t.attributes.Snapshot = known.Snapshot
 	}
-	if offering, ok := b.Catalog.Offering(q.ServiceID); ok {
+	offering, ok := b.Catalog.Offering(q.ServiceID)
+	if t.offering = offering; ok {
 		t.attributes.DashboardURL = b.dashboard(ctx, offering, i.Key) // a new address alone is no change
 	}
 	t.changes = moves || !lifecycle.SameParameters(before, t.parameters)
-	return t, nil
+	t.runs, err = b.leadsTo(ctx, i, t)
+	return t, err
 }
 
 // checkParameters refuses parameters that the plan's schemas do not allow. It checks the given parameters
@@ -181,7 +178,7 @@ func (b *Broker) leadsTo(ctx context.Context, i lifecycle.Record, t target) (boo
 }
 
 // allowed applies the plan's rules about changes.
-func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
+func allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 	if err := maintenanceConflict(t.plan, q.MaintenanceVersion); err != nil {
 		return err
 	}
@@ -189,9 +186,7 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 		// The parameters that the request leaves out would come from the instance, which has lost them.
 		return lifecycle.RefusePartUnknown()
 	}
-	_, plan := b.plan(i.Attributes)
-	offering, _ := b.Catalog.Offering(i.Attributes.ServiceID)
-	if t.attributes.PlanID != i.Attributes.PlanID && !offering.PlanIsUpdateable(plan) {
+	if t.attributes.PlanID != i.Attributes.PlanID && !t.offering.PlanIsUpdateable(t.from) {
 		return neverDone(lifecycle.RefusePlanChange())
 	}
 	return inPlace(i, t)
@@ -231,9 +226,8 @@ func neverDone(r *lifecycle.Refusal) *lifecycle.Refusal {
 
 // contextOnly stores a new context where the offering honours it (UPD-15). It begins no
 // operation, since there is no work.
-func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, q UpdateRequest) error {
-	offering, ok := b.Catalog.Offering(i.Attributes.ServiceID)
-	if q.Context == nil || !ok || !offering.AllowContextUpdates {
+func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, t target, q UpdateRequest) error {
+	if q.Context == nil || !t.offering.AllowContextUpdates {
 		return nil
 	}
 	a := i.Attributes

@@ -176,7 +176,7 @@ func (s *site) refuses(what string, reason lifecycle.Reason, says string, err er
 func (s *site) lost(instance, id, plan string) {
 	s.Helper()
 	const says = "credentials of this service binding were lost; rotate it"
-	s.refuses("GET", lifecycle.Unprocessable, says, expect.Err(s.broker.Binding(s.Context(), s.caller(), instance, id)))
+	s.refuses("GET", lifecycle.Unprocessable, says, expect.Err(s.broker.View(s.Context(), s.caller(), instance, id)))
 	q := s.login(instance, id, plan)
 	put := func(what string, reason lifecycle.Reason, says string) {
 		s.Helper()
@@ -224,7 +224,7 @@ func TestRebuild(t *testing.T) {
 	expect.Same(t, "the table says that it is of", "site", expect.Get(s.ledger.Identity(t.Context()))(t).Deployment)
 
 	_, plan := testkit.PlanIDs("rotatable")
-	expect.Same(t, "the plan", plan, expect.Get(s.broker.Instance(t.Context(), s.caller(), "one"))(t).PlanID)
+	expect.Same(t, "the plan", plan, expect.Get(s.broker.View(t.Context(), s.caller(), "one", ""))(t).Attributes.PlanID)
 	for _, key := range []lifecycle.Key{{Platform: "p", Instance: "one"}, {Platform: "p", Instance: "one", Binding: "b"}} {
 		poll := expect.Get(s.broker.LastOperation(t.Context(), key, "lost"))(t)
 		expect.Same(t, "the last operation of what exists", lifecycle.Succeeded, poll.Operation.Phase)
@@ -232,7 +232,7 @@ func TestRebuild(t *testing.T) {
 	s.lost("one", "b", "rotatable")
 	s.again("one", "rotatable")
 	expect.OK(t, s.bind("one", "next", "rotatable", "b"), "rotating:")
-	expect.Get(s.broker.Binding(t.Context(), s.caller(), "one", "next"))(t, "the new credentials:")
+	expect.Get(s.broker.View(t.Context(), s.caller(), "one", "next"))(t, "the new credentials:")
 	expect.OK(t, s.bind("two", "d", "sync", ""), "binding:")
 	expect.OK(t, s.update("two"), "updating:")
 	expect.OK(t, s.delete("two", "c"), "unbinding:")
@@ -405,9 +405,9 @@ func (s *site) rebuilds() {
 	s.lost("one", "b", "rotatable")
 	s.lost("two", "c", "sync")
 	s.again("one", "rotatable")
-	view := expect.Get(s.broker.Instance(s.Context(), s.caller(), "new"))(s)
+	view := expect.Get(s.broker.View(s.Context(), s.caller(), "new", ""))(s)
 	expect.Same(s, "what was sealed with the key in use", `{"a":1}`, string(view.Parameters))
-	if b, err := s.broker.Binding(s.Context(), s.caller(), "new", "n"); err != nil || len(b.Grant.Credentials) == 0 {
+	if b, err := s.broker.View(s.Context(), s.caller(), "new", "n"); err != nil || len(b.Grant.Credentials) == 0 {
 		s.Errorf("what was sealed with the key in use: %v", err)
 	}
 	expect.Get(s.broker.Bind(s.Context(), s.asked()))(s, "what has failed is asked for again:")
@@ -468,10 +468,10 @@ func TestRebuildNeedsTheVault(t *testing.T) {
 		if len(found.Rotate)+len(found.Parameters)+len(found.Failed) > 0 {
 			t.Errorf("with %d answers: %+v", n, found)
 		}
-		if view, err := s.broker.Instance(t.Context(), s.caller(), "one"); err != nil || view.Parameters == nil {
+		if view, err := s.broker.View(t.Context(), s.caller(), "one", ""); err != nil || view.Parameters == nil {
 			t.Errorf("with %d answers, its parameters: %s %v", n, view.Parameters, err)
 		}
-		if view, err := s.broker.Binding(t.Context(), s.caller(), "two", "c"); err != nil || len(view.Grant.Credentials) == 0 {
+		if view, err := s.broker.View(t.Context(), s.caller(), "two", "c"); err != nil || len(view.Grant.Credentials) == 0 {
 			t.Errorf("with %d answers, its credentials: %v", n, err)
 		}
 	}
@@ -510,7 +510,7 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	s.clock = s.clock.Add(time.Hour)
 	s.finds(operator.Rebuilt{Instances: []string{"lost"}, Parameters: []string{"lost"}, Kept: 1,
 		Unknown: []string{s.demo().Name(tags) + ": its record cannot be read", "records that cannot be read"}})
-	view := expect.Get(s.broker.Instance(t.Context(), s.caller(), "good"))(t)
+	view := expect.Get(s.broker.View(t.Context(), s.caller(), "good", ""))(t)
 	expect.Same(t, "the parameters of the good one", `{"a":1}`, string(view.Parameters))
 	if keys, _, err := s.ledger.Instances(t.Context(), "p", "", 0); len(keys) != 3 || err != nil {
 		t.Errorf("the directory has %v %v", keys, err)

@@ -62,7 +62,7 @@ func (s *site) ask(binding, permitted bool) (broker.Result, error) {
 		q := s.login("i", "b", "async-bind")
 		q.AcceptsIncomplete = permitted
 		r, err := s.broker.Bind(s.Context(), q)
-		return r.Result, err
+		return r, err
 	}
 	q := s.order("i", "async-bind")
 	q.AcceptsIncomplete = permitted

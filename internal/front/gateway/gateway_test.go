@@ -142,9 +142,9 @@ func (*noting) Authenticate(string, string) (platforms.Identity, bool) {
 	return platforms.Identity{}, true
 }
 
-func (n *noting) Instance(_ context.Context, by broker.Caller, _ string) (broker.InstanceView, error) {
+func (n *noting) View(_ context.Context, by broker.Caller, _, _ string) (broker.View, error) {
 	n.by = by
-	return broker.InstanceView{}, nil
+	return broker.View{}, nil
 }
 
 // ORB-03: a request counts as received when the gateway received it; when it is served, where no gateway says so.

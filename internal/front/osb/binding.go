@@ -34,7 +34,7 @@ func bind(ctx context.Context, c *call) (response, error) {
 		return response{}, b.err
 	}
 	r, err := c.Broker.Bind(ctx, q)
-	answer, err := changed(r.Result, err)
+	answer, err := changed(r, err)
 	if err == nil && r.Effect != broker.Accepted { // an accepted binding has no credentials yet (BIND-21)
 		answer.body = grantBody(r.Grant, c.version)
 	}
@@ -43,7 +43,7 @@ func bind(ctx context.Context, c *call) (response, error) {
 
 // getBinding answers a GET of a binding (GETB-01).
 func getBinding(ctx context.Context, c *call) (response, error) {
-	v, err := c.Broker.Binding(ctx, c.Caller, c.key.Instance, c.key.Binding)
+	v, err := c.Broker.View(ctx, c.Caller, c.key.Instance, c.key.Binding)
 	if err != nil {
 		return response{}, err
 	}

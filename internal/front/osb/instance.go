@@ -150,13 +150,14 @@ type instanceBody struct {
 // getInstance answers a GET of an instance (GETI-*). The ids in the query are hints that it does
 // not need (GETI-09).
 func getInstance(ctx context.Context, c *call) (response, error) {
-	v, err := c.Broker.Instance(ctx, c.Caller, c.key.Instance)
+	v, err := c.Broker.View(ctx, c.Caller, c.key.Instance, "")
 	if err != nil {
 		return response{}, err
 	}
-	body := instanceBody{ServiceID: v.ServiceID, PlanID: v.PlanID, DashboardURL: v.DashboardURL, Parameters: v.Parameters}
-	if c.version >= maintenanceShown && v.MaintenanceVersion != "" {
-		body.MaintenanceInfo = &catalog.MaintenanceInfo{Version: v.MaintenanceVersion}
+	a := v.Attributes
+	body := instanceBody{ServiceID: a.ServiceID, PlanID: a.PlanID, DashboardURL: a.DashboardURL, Parameters: v.Parameters}
+	if c.version >= maintenanceShown && a.MaintenanceVersion != "" {
+		body.MaintenanceInfo = &catalog.MaintenanceInfo{Version: a.MaintenanceVersion}
 	}
 	return response{status: http.StatusOK, body: body}, nil
 }

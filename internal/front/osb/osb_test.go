@@ -59,14 +59,17 @@ func (s *stub) Update(_ context.Context, q broker.UpdateRequest) (broker.Result,
 func (s *stub) Delete(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
 	return s.result, s.ask(q)
 }
-func (s *stub) Instance(_ context.Context, _ broker.Caller, id string) (broker.InstanceView, error) {
-	return broker.InstanceView{ServiceID: "s", PlanID: "p", MaintenanceVersion: "2.0.0"}, s.ask(id)
+func (s *stub) View(_ context.Context, _ broker.Caller, instance, binding string) (broker.View, error) {
+	a := lifecycle.Attributes{ServiceID: "s", PlanID: "p", MaintenanceVersion: "2.0.0"}
+	if binding != "" {
+		return broker.View{Attributes: a, Grant: s.grant}, s.ask(binding)
+	}
+	return broker.View{Attributes: a, Grant: s.grant}, s.ask(instance)
 }
-func (s *stub) Bind(_ context.Context, q broker.BindRequest) (broker.BindResult, error) {
-	return broker.BindResult{Result: s.result, Grant: s.grant}, s.ask(q)
-}
-func (s *stub) Binding(_ context.Context, _ broker.Caller, _, id string) (broker.BindingView, error) {
-	return broker.BindingView{Grant: s.grant}, s.ask(id)
+func (s *stub) Bind(_ context.Context, q broker.BindRequest) (broker.Result, error) {
+	r := s.result
+	r.Grant = s.grant
+	return r, s.ask(q)
 }
 func (s *stub) LastOperation(_ context.Context, key lifecycle.Key, _ string) (broker.Poll, error) {
 	return s.poll, s.ask(key)

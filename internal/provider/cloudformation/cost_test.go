@@ -213,7 +213,7 @@ func wholeLife(t *testing.T, within time.Duration) usage {
 	l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		r, err := b.Bind(ctx, broker.BindRequest{Caller: c, InstanceID: instanceID, BindingID: "binding", ServiceID: service,
 			PlanID: plan})
-		return r.Result, err
+		return r, err
 	})
 	remove := broker.DeleteRequest{InstanceID: instanceID, BindingID: "binding", ServiceID: service, PlanID: plan}
 	l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {

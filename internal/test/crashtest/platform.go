@@ -376,8 +376,7 @@ func (w *world) bindAt(a act, at time.Time) (string, func(context.Context) (brok
 		q = broker.BindRequest{Caller: q.Caller, InstanceID: "i", BindingID: a.binding, Predecessor: "b"}
 	}
 	return a.do + " of " + a.binding, func(ctx context.Context) (broker.Result, error) {
-		r, err := w.broker.Bind(ctx, q)
-		return r.Result, err
+		return w.broker.Bind(ctx, q)
 	}
 }
 

@@ -94,10 +94,9 @@ type api interface {
 	Provision(context.Context, broker.ProvisionRequest) (broker.Result, error)
 	Update(context.Context, broker.UpdateRequest) (broker.Result, error)
 	Delete(context.Context, broker.DeleteRequest) (broker.Result, error)
-	Bind(context.Context, broker.BindRequest) (broker.BindResult, error)
+	Bind(context.Context, broker.BindRequest) (broker.Result, error)
 	LastOperation(context.Context, lifecycle.Key, string) (broker.Poll, error)
-	Instance(context.Context, broker.Caller, string) (broker.InstanceView, error)
-	Binding(context.Context, broker.Caller, string, string) (broker.BindingView, error)
+	View(ctx context.Context, c broker.Caller, instance, binding string) (broker.View, error)
 }
 
 // A mutant replaces a part of the broker by one that is broken, to prove that
@@ -338,10 +337,9 @@ func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 		r.Result, r.err = b.Update(ctx, broker.UpdateRequest{Caller: c, InstanceID: instance, ServiceID: service,
 			Parameters: given})
 	case bind:
-		var bound broker.BindResult
-		bound, r.err = b.Bind(ctx, broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: service,
+		r.Result, r.err = b.Bind(ctx, broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: service,
 			PlanID: plan, Parameters: given})
-		r.Result, r.grant = bound.Result, bound.Grant
+		r.grant, r.Result.Grant = r.Result.Grant, nil
 	case deprovision:
 		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: instance, ServiceID: service, PlanID: plan})
 	case unbind:
@@ -356,12 +354,12 @@ func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 			r.poll = &p
 		}
 	case getInstance:
-		var v broker.InstanceView
-		v, r.err = b.Instance(ctx, c, instance)
+		var v broker.View
+		v, r.err = b.View(ctx, c, instance, "")
 		r.parameters = v.Parameters
 	case getBinding:
-		var v broker.BindingView
-		v, r.err = b.Binding(ctx, c, instance, binding)
+		var v broker.View
+		v, r.err = b.View(ctx, c, instance, binding)
 		r.parameters, r.grant = v.Parameters, v.Grant
 	}
 	return r

@@ -184,7 +184,7 @@ func (t tagged) Delete(ctx context.Context, q broker.DeleteRequest) (broker.Resu
 	return t.api.Delete(ctx, q)
 }
 
-func (t tagged) Bind(ctx context.Context, q broker.BindRequest) (broker.BindResult, error) {
+func (t tagged) Bind(ctx context.Context, q broker.BindRequest) (broker.Result, error) {
 	key := lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.BindingID}
 	return t.api.Bind(context.WithValue(ctx, tagKey{}, tag{bind, key}), q)
 }
@@ -245,13 +245,13 @@ type rememberingAPI struct {
 	kept map[lifecycle.Key]*provider.Grant
 }
 
-func (r *rememberingAPI) Binding(ctx context.Context, c broker.Caller, instance, id string) (broker.BindingView, error) {
-	v, err := r.api.Binding(ctx, c, instance, id)
+func (r *rememberingAPI) View(ctx context.Context, c broker.Caller, instance, id string) (broker.View, error) {
+	v, err := r.api.View(ctx, c, instance, id)
 	v.Grant = r.first(lifecycle.Key{Instance: instance, Binding: id}, v.Grant)
 	return v, err
 }
 
-func (r *rememberingAPI) Bind(ctx context.Context, q broker.BindRequest) (broker.BindResult, error) {
+func (r *rememberingAPI) Bind(ctx context.Context, q broker.BindRequest) (broker.Result, error) {
 	v, err := r.api.Bind(ctx, q)
 	v.Grant = r.first(lifecycle.Key{Instance: q.InstanceID, Binding: q.BindingID}, v.Grant)
 	return v, err

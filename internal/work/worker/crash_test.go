@@ -308,7 +308,7 @@ func binds(id, plan string, parameters []byte) asking {
 		r, err := b.Bind(context.Background(), broker.BindRequest{
 			Caller: w.caller(), InstanceID: "i", BindingID: id, ServiceID: service(), PlanID: planID, Parameters: parameters,
 		})
-		return r.Result, err
+		return r, err
 	}
 }
 

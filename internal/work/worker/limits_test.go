@@ -85,7 +85,7 @@ func TestTheLargestGrantIsKept(t *testing.T) {
 	done(provision)(w)
 	credentials := map[string]any{"x": strings.Repeat("x", limits.Grant-len(`{"credentials":{"x":""}}`))}
 	w.step(w.generous(credentials), w.asks(bind))
-	view := expect.Get(w.broker().Binding(context.Background(), broker.Caller{Platform: "p"}, "i", "b"))(t)
+	view := expect.Get(w.broker().View(context.Background(), broker.Caller{Platform: "p"}, "i", "b"))(t)
 	if diff := cmp.Diff(credentials, view.Grant.Credentials); diff != "" {
 		t.Errorf("credentials (-given +shown):\n%.500s", diff)
 	}
