@@ -148,8 +148,8 @@ func (w *world) begin() {
 	b, s, r := kit.BrokerOptions(), kit.WorkerOptions(), kit.ReaperOptions()
 	b.Records, s.Records = w.brokersRecords(), w.workersRecords()
 	r.Inventory = &reaper.InventoryOptions{
-		Records: w.ledger, Whose: whose, Every: time.Hour,
-		Listers: map[string]reaper.Lister{w.subject.Name: testkit.Lister{Inventory: w.holds}},
+		Records: w.ledger, Whose: whose,
+		Listers: map[string]reaper.Lister{w.subject.Name: {List: testkit.Lister{Inventory: w.holds}.List}},
 	}
 	w.broker, w.worker, w.reaper = broker.New(b), worker.New(s), reaper.New(r)
 }

@@ -45,8 +45,8 @@ func (c *cloud) joins(identity string, careless bool) *party {
 		Providers: map[string]provider.Provider{"demo": made}})
 	engine.Kit = p.kit
 	o := p.kit.ReaperOptions()
-	o.Inventory = &reaper.InventoryOptions{Records: p.kit.Ledger(), Whose: p.whose, Every: time.Hour,
-		Listers: map[string]reaper.Lister{"demo": testkit.Lister{Inventory: made}}}
+	o.Inventory = &reaper.InventoryOptions{Records: p.kit.Ledger(), Whose: p.whose,
+		Listers: map[string]reaper.Lister{"demo": {List: testkit.Lister{Inventory: made}.List}}}
 	p.reaper = reaper.New(o)
 	return p
 }

@@ -22,11 +22,15 @@ func odd(t lifecycle.Thing) bool {
 		slices.ContainsFunc(said, func(text string) bool { return len(text) > limits.Identifier })
 }
 
-// A Lister lists a provider's things, page by page, and changes nothing. The cursor is empty
-// for the first page, and next is empty at the end. An unreachable target is an error, which
-// may come beside a page and a next cursor.
-type Lister interface {
-	List(ctx context.Context, cursor string) (page []lifecycle.Thing, next string, err error)
+// A Lister tells what a provider holds. It changes nothing.
+type Lister struct {
+	// List lists the things, page by page. The cursor is empty for the first page, and next is
+	// empty at the end. An unreachable target is an error, which may come beside a page and a
+	// next cursor.
+	List func(ctx context.Context, cursor string) (page []lifecycle.Thing, next string, err error)
+	// Targets returns the names of the targets that List covers according to today's settings;
+	// nil for a provider with a single target.
+	Targets func(ctx context.Context) ([]string, error)
 }
 
 // InventoryRecords are the methods of the ledger that an inventory needs; the ledger documents them.
@@ -35,6 +39,7 @@ type InventoryRecords interface {
 	Identity(ctx context.Context) (ledger.Identity, error)
 	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
 	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
 // InventoryOptions configure the inventory.
@@ -42,13 +47,8 @@ type InventoryOptions struct {
 	Records InventoryRecords
 	// Listers are keyed by the name of the provider.
 	Listers map[string]Lister
-	// Targets return the names of the targets that a provider's lister covers according to
-	// today's settings. A provider with a single target has no entry.
-	Targets map[string]func(ctx context.Context) ([]string, error)
 	// The table must belong to this deployment and this broker.
 	Whose ledger.Identity
-	// Every is the time between two passes.
-	Every time.Duration
 	// DryRun makes the inventory only report what it would do about orphans.
 	DryRun bool
 }
@@ -56,6 +56,8 @@ type InventoryOptions struct {
 // The reaper acts on an orphan only if it was seen twice without an owner, is not young, and
 // is one of few: a reaper that finds many orphans is more likely wrong than right.
 const (
+	// every is the time between two passes.
+	every    = time.Hour
 	youngFor = time.Hour
 	apart    = 10 * time.Minute
 	// At most maxADay orphans are deleted or put out of use in a day, or one in a hundred of
@@ -166,7 +168,7 @@ func (p *part) missed(now time.Time) {
 	if p.state.Due.IsZero() || now.Sub(p.state.Due) <= tardy {
 		return
 	}
-	from := p.state.Due.Add(-p.Every)
+	from := p.state.Due.Add(-every)
 	if p.state.Unseen != nil && p.state.Unseen.From.Before(from) {
 		from = p.state.Unseen.From
 	}
@@ -255,7 +257,7 @@ func (p *part) finish(ctx context.Context) error {
 	if counted.Young+counted.Sighted+counted.InQuarantine+len(counted.Deleted)+len(counted.Quarantined) == 0 {
 		p.state.Unseen = nil
 	}
-	p.state.Due = p.Now().Add(p.Every)
+	p.state.Due = p.Now().Add(every)
 	return p.end(ctx)
 }
 

@@ -56,8 +56,8 @@ type stock struct {
 
 func newStock(t *testing.T) *stock {
 	s := &stock{scene: newScene(t), shelf: &shelf{}}
-	s.options = reaper.InventoryOptions{Records: s.records, Listers: map[string]reaper.Lister{"demo": s.shelf},
-		Whose: ours, Every: time.Hour}
+	s.options = reaper.InventoryOptions{Records: s.records, Listers: map[string]reaper.Lister{"demo": {List: s.shelf.List}},
+		Whose: ours}
 	return s
 }
 
@@ -501,7 +501,7 @@ func TestARestoredTable(t *testing.T) {
 
 // contended has a run write first, so many times.
 type contended struct {
-	reaper.Resumed
+	reaper.InventoryRecords
 	times int
 }
 
@@ -509,7 +509,7 @@ func (c *contended) Commit(ctx context.Context, changes ...ledger.Change) error 
 	if c.times--; c.times >= 0 {
 		return fmt.Errorf("committing: %w", ledger.ErrConflict)
 	}
-	return c.Resumed.Commit(ctx, changes...)
+	return c.InventoryRecords.Commit(ctx, changes...)
 }
 
 func TestResumeBesideARun(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/work/reaper"
 )
 
 // strayed is a stock with a thing that nothing explains, and that is being put out of use.
@@ -201,7 +202,9 @@ func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 func TestAnInventoryThatIsIncomplete(t *testing.T) {
 	s := newStock(t)
 	unreached := &shelf{fails: errors.New("no route to db-2")}
-	s.options.Listers["aside"], s.options.Listers["beyond"] = unreached, unreached
+	for _, name := range []string{"aside", "beyond"} {
+		s.options.Listers[name] = reaper.Lister{List: unreached.List}
+	}
 	s.things = []lifecycle.Thing{s.recorded("i", false)}
 	sweep := func() ledger.Counted {
 		t.Helper()
@@ -230,7 +233,7 @@ func TestAnInventoryThatIsIncomplete(t *testing.T) {
 // One target of several that cannot be reached does not hide the others.
 func TestAnUnreachedTargetHidesNoOther(t *testing.T) {
 	s := known(t)
-	s.options.Listers["demo"] = partial{}
+	s.options.Listers["demo"] = reaper.Lister{List: partial{}.List}
 	s.now = s.now.Add(time.Hour)
 	if _, err := s.sweeps(t.Context()); err == nil {
 		t.Error("no fault is told")

@@ -10,7 +10,7 @@ import (
 // Resume ends a halt, after an operator has looked at the reason. It restarts the day's count,
 // and records which broker the table belongs to if the table does not say so. It retries while
 // other runs write at the same time.
-func Resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
+func Resume(ctx context.Context, records InventoryRecords, whose ledger.Identity, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
 	defer cancel()
 	return ledger.Again(ctx, func(ctx context.Context) error {
@@ -34,10 +34,3 @@ func Resume(ctx context.Context, records Resumed, whose ledger.Identity, now tim
 
 // resumeTimeout bounds the retries of Resume.
 const resumeTimeout = 10 * time.Second
-
-// Resumed holds the methods of the ledger that Resume needs; the ledger documents them.
-type Resumed interface {
-	Inventory(ctx context.Context) (ledger.Inventory, error)
-	Identity(ctx context.Context) (ledger.Identity, error)
-	Commit(ctx context.Context, changes ...ledger.Change) error
-}

@@ -15,8 +15,11 @@ import (
 // pass has not seen its things, which may exist all the same.
 func (p *part) targets(ctx context.Context) error {
 	listed := map[string][]string{}
-	for provider, today := range p.Targets {
-		names, err := today(ctx)
+	for provider, l := range p.Listers {
+		if l.Targets == nil {
+			continue
+		}
+		names, err := l.Targets(ctx)
 		if err != nil {
 			p.unreached(provider, fmt.Errorf("which targets it has: %w", err))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/work/reaper"
 )
 
 // uses has an instance be in a target of the demo.
@@ -45,10 +46,7 @@ func TestATargetThatIsNotListed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)
-			s.options.Targets = map[string]func(context.Context) ([]string, error){}
-			if test.targets != nil {
-				s.options.Targets["demo"] = test.targets
-			}
+			s.options.Listers["demo"] = reaper.Lister{List: s.List, Targets: test.targets}
 			for i, target := range test.deleted {
 				s.uses("gone-"+string(rune('a'+i)), target, true)
 			}

@@ -56,8 +56,8 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	whose := ledger.Identity{Deployment: "test", Broker: testkit.Identity}
 	w.commits(ledger.Put(whose)) // the table is known to be the right one
 	r := w.reaper()
-	r.Inventory = &reaper.InventoryOptions{Records: w.ledger(), Whose: whose, Every: time.Hour,
-		Listers: map[string]reaper.Lister{"demo": testkit.Lister{Inventory: w.demo()}}}
+	r.Inventory = &reaper.InventoryOptions{Records: w.ledger(), Whose: whose,
+		Listers: map[string]reaper.Lister{"demo": {List: testkit.Lister{Inventory: w.demo()}.List}}}
 	sweep := func(hours int) (report reaper.Report) {
 		t.Helper()
 		for range hours {
