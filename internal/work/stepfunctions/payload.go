@@ -22,15 +22,12 @@ type Input struct {
 }
 
 // Pending is the error that the provisioner throws if the execution is to go on later. Lambda
-// reports the name of the type and the text of the error. The text is a time because the state
-// machine can read a time from text, but not a number.
+// reports the name of the type, which the state machine catches, and the text of the error. The
+// text is a time because the state machine can read a time from text, but not a number.
 type Pending struct{ Until time.Time }
 
 // Error returns the time, and nothing else.
 func (p Pending) Error() string { return p.Until.UTC().Format(time.RFC3339) }
-
-// errorPending is the name that Lambda gives to Pending.
-const errorPending = "Pending"
 
 // Output is the provisioner's answer.
 type Output struct {
