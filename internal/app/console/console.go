@@ -25,7 +25,6 @@ import (
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 // New completes the options of a console with those that are the same in every program, and returns the console.
@@ -55,19 +54,18 @@ func Stack(ctx context.Context, stack string, offered *catalog.Catalog) (operato
 	}
 	set := providers.FromOutputs(stack, said)
 	p := deployed.Parts{
-		Config: cfg, Log: slog.New(slog.DiscardHandler), Invoker: lambda.NewFromConfig(cfg),
-		Getenv:  func(name string) string { return set[name] },
+		Config: cfg, Log: slog.New(slog.DiscardHandler), Starter: sfn.NewFromConfig(cfg),
+		Invoker: lambda.NewFromConfig(cfg), Getenv: func(name string) string { return set[name] },
 		Offered: func() (*catalog.Catalog, error) { return offered, nil },
 	}
 	wired, err := providers.Wired(p)
 	if err != nil {
 		return nil, err
 	}
-	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
-	return New(p.Records(said[outputs.Table]), offered, wired, operator.Options{
+	return New(p.Records(), offered, wired, operator.Options{
 		Platforms: platforms.Names(deployed.NewSecret(cfg, said[outputs.Secret])), Names: adapters.Names(stack),
-		Vault: p.Vault(said[outputs.Key]), Whose: ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]},
-		Acts: acts.Acts{Now: app.Now, Start: engine.Start}, Origin: said[outputs.URL],
+		Vault: p.Vault(), Whose: ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]},
+		Acts: acts.Acts{Now: app.Now, Start: p.Engine().Start}, Origin: said[outputs.URL],
 	}).Call, nil
 }
 

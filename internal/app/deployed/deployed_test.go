@@ -141,7 +141,7 @@ func newTogether(t testing.TB, cfg aws.Config, more ...map[string]string) *toget
 		}}
 		f.here.inside = expect.Get(provisioner.New(t.Context(), told))(t).(*remote.Handler)
 	}
-	f.table = datakey.New(parts.Records(set[app.EnvTable]), parts.Vault(set[app.EnvKey]))
+	f.table = datakey.New(parts.Records(), parts.Vault())
 	f.api = expect.Get(api.New(t.Context(), parts))(t)
 	f.here.provisioner = expect.Get(provisioner.NewSteps(parts))(t)
 	f.sweep = expect.Get(sweeper.New(t.Context(), parts))(t)

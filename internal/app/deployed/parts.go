@@ -75,26 +75,34 @@ func ColdStart[H any](handler func(context.Context, Parts) (H, error)) H {
 	panic("unreachable")
 }
 
-// Required reads settings that must be set; the error names all that are missing.
-func (p Parts) Required(names ...string) (map[string]string, error) {
-	values := map[string]string{}
+// Required refuses to start without settings; the error names all that are missing.
+func (p Parts) Required(names ...string) error {
 	var missing []error
 	for _, name := range names {
-		if values[name] = p.Getenv(name); values[name] == "" {
+		if p.Getenv(name) == "" {
 			missing = append(missing, advice.For(name, "is not set",
 				"deploy the function with its infrastructure, which sets it"))
 		}
 	}
-	return values, errors.Join(missing...)
+	return errors.Join(missing...)
 }
 
-// Records returns the ledger of a table.
-func (p Parts) Records(table string) *ledger.Ledger {
-	return ledger.New(dynamo.New(dynamodb.NewFromConfig(p.Config), table), app.NewID)
+// Records returns the ledger of the stack's table.
+func (p Parts) Records() *ledger.Ledger {
+	return ledger.New(dynamo.New(dynamodb.NewFromConfig(p.Config), p.Getenv(app.EnvTable)), app.NewID)
 }
 
-// Vault returns a vault that seals with a key.
-func (p Parts) Vault(key string) *kms.Vault { return kms.New(awskms.NewFromConfig(p.Config), key) }
+// Vault returns the vault that seals with the stack's key.
+func (p Parts) Vault() *kms.Vault {
+	return kms.New(awskms.NewFromConfig(p.Config), p.Getenv(app.EnvKey))
+}
+
+// Engine returns the engine over the stack's state machine and provisioner.
+func (p Parts) Engine() *stepfunctions.Engine {
+	return stepfunctions.New(p.Starter, p.Invoker, stepfunctions.Options{
+		StateMachine: p.Getenv(app.EnvStateMachine), Provisioner: p.Getenv(app.EnvProvisioner), Log: p.Log,
+	})
+}
 
 // Recovered turns a panic into an error. Otherwise Lambda would log the panic's value, and Step Functions would keep it.
 func (p Parts) Recovered(ctx context.Context, err *error) {

@@ -29,17 +29,15 @@ type row struct {
 	// output is the stack's output that tells an operator's command the setting env of those
 	// functions; both are empty for a provider that holds no things.
 	output, env string
-	// inVPC says that the provider may be called inside a VPC. Reach looks up, outside of the
-	// VPC, what is needed to reach the provider's targets; nil if nothing is needed.
+	// inVPC says that the provider may be called inside a VPC.
 	inVPC bool
-	reach func(p deployed.Parts) (remote.Reach, error)
 }
 
 // rows returns all providers, by their names in offering files.
 func rows() map[string]row {
 	all := map[string]row{
 		app.ProviderDemo: {
-			deployed: func(p deployed.Parts) (wired.Provider, error) { return Demo(p.Getenv, app.Now) },
+			deployed: demoDeployed,
 			inVPC:    true, // for tests of such calls
 		},
 		app.ProviderCloudFormation: {
@@ -47,7 +45,7 @@ func rows() map[string]row {
 		},
 	}
 	for name, s := range Servers() {
-		all[name] = row{deployed: s.deployed, output: outputs.Secrets(name), env: s.EnvSecrets(), inVPC: true, reach: s.reach}
+		all[name] = row{deployed: s.deployed, output: outputs.Secrets(name), env: s.EnvSecrets(), inVPC: true}
 	}
 	return all
 }
@@ -58,11 +56,34 @@ func Demo(getenv func(string) string, now func() time.Time) (wired.Provider, err
 	return wired.Of(demo.New(delay, now)), err
 }
 
+// demoDeployed builds the provider in a function, and has it called inside a VPC if the stack says so.
+func demoDeployed(p deployed.Parts) (wired.Provider, error) {
+	w, err := Demo(p.Getenv, app.Now)
+	if err != nil || !inside(p, app.ProviderDemo) {
+		return w, err
+	}
+	return called(p, remote.Options{Provider: app.ProviderDemo, Outside: w})
+}
+
+// inside reports whether the stack has the provider called inside a VPC.
+func inside(p deployed.Parts, name string) bool {
+	return slices.Contains(strings.Split(p.Getenv(app.EnvInVPC), ","), name)
+}
+
+// called returns a provider that is called through the function inside the VPC.
+func called(p deployed.Parts, o remote.Options) (wired.Provider, error) {
+	o.Function = p.Getenv(app.EnvCalls)
+	return remote.New(p.Invoker, o), p.Required(app.EnvCalls)
+}
+
 // Names returns the names of all providers, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(rows())) }
 
-// Wired builds the stack's providers. One that is called inside a VPC calls the function there.
+// Wired builds the stack's providers.
 func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
+	if _, err := InVPC(p.Getenv); err != nil {
+		return nil, err
+	}
 	providers, all := map[string]wired.Provider{}, rows()
 	for name := range strings.SplitSeq(p.Getenv(app.EnvProviders), ",") {
 		r, known := all[name]
@@ -78,23 +99,6 @@ func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
 			return nil, err
 		}
 		providers[name] = w
-	}
-	inside, err := InVPC(p.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range inside {
-		set, err := p.Required(app.EnvCalls)
-		if err != nil {
-			return nil, err
-		}
-		o := remote.Options{Provider: name, Function: set[app.EnvCalls], Outside: providers[name]}
-		if reach := all[name].reach; reach != nil {
-			if o.Reach, err = reach(p); err != nil {
-				return nil, err
-			}
-		}
-		providers[name] = remote.New(p.Invoker, o)
 	}
 	return providers, wired.Check(providers, app.ProvisionerTimeout)
 }
@@ -127,12 +131,13 @@ func CheckSettings(getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
-// FromOutputs returns, for an operator's command, the environment that a stack's functions pass
-// to providers, as far as the stack's outputs tell it.
+// FromOutputs returns, for an operator's command, the environment of a stack's functions, as far as
+// the command needs it and the stack's outputs tell it.
 func FromOutputs(stack string, said map[string]string) map[string]string {
 	set := map[string]string{
 		app.EnvStack: stack, app.EnvBroker: said[outputs.Broker], app.EnvCalls: said[outputs.Calls],
-		app.EnvInVPC: said[outputs.InVPC],
+		app.EnvInVPC: said[outputs.InVPC], app.EnvTable: said[outputs.Table], app.EnvKey: said[outputs.Key],
+		app.EnvStateMachine: said[outputs.StateMachine],
 	}
 	var has []string
 	for name, r := range sorted.Map(rows()) {

@@ -2,7 +2,6 @@ package providers
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -83,28 +82,20 @@ type Outside struct {
 	wired.Reconciler
 }
 
-// deployed returns the provider in a function outside of the VPC, which never calls the
-// provider itself and only passes on how the servers are reached.
+// deployed returns the provider in a function outside of the VPC, which never calls the provider itself. It looks up,
+// in the servers' secrets, how they are reached, and passes that on to the function inside.
 func (s Server) deployed(p deployed.Parts) (wired.Provider, error) {
 	all, err := s.Secrets(p.Getenv)
 	if err != nil {
 		return wired.Provider{}, err
 	}
-	if all == nil || !slices.Contains(strings.Split(p.Getenv(app.EnvInVPC), ","), s.Name) {
+	if all == nil || !inside(p, s.Name) {
 		return wired.Provider{}, advice.For(s.EnvSecrets(), "is not set, or the provider is called outside of a VPC",
 			"deploy the function with its infrastructure, which sets it")
 	}
 	w := wired.Of(Outside{})
 	w.Targets = func(context.Context) ([]string, error) { return all.Names(), nil }
-	return w, nil
-}
-
-// reach returns the functions that look up, in the servers' secrets, how the servers are reached.
-func (s Server) reach(p deployed.Parts) (remote.Reach, error) {
-	all, err := s.Secrets(p.Getenv)
-	if err != nil {
-		return remote.Reach{}, err
-	}
 	reader := secrets.NewReader(s.Name, s.Form, all, secretsmanager.NewFromConfig(p.Config), app.Now)
-	return remote.Reach{LookUp: reader.LookUp, Forget: reader.Forget}, nil
+	reach := remote.Reach{LookUp: reader.LookUp, Forget: reader.Forget}
+	return called(p, remote.Options{Provider: s.Name, Reach: reach, Outside: w})
 }

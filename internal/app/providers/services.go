@@ -69,8 +69,7 @@ func (s ServicesSettings) Wired(o cloudformation.Options, offered *catalog.Catal
 
 // cloudformationDeployed builds the provider in a function, whose account the stack has prepared.
 func cloudformationDeployed(p deployed.Parts) (wired.Provider, error) {
-	set, err := p.Required(app.EnvStack, app.EnvBroker)
-	if err != nil {
+	if err := p.Required(app.EnvStack, app.EnvBroker); err != nil {
 		return wired.Provider{}, err
 	}
 	s, err := ReadServices(p.Getenv)
@@ -84,7 +83,7 @@ func cloudformationDeployed(p deployed.Parts) (wired.Provider, error) {
 		}
 	}
 	o := cloudformation.Options{
-		Broker: set[app.EnvBroker], Scope: plan.ScopeOf(set[app.EnvStack]), Config: p.Config, Now: app.Now, Log: p.Log,
+		Broker: p.Getenv(app.EnvBroker), Scope: plan.ScopeOf(p.Getenv(app.EnvStack)), Config: p.Config, Now: app.Now, Log: p.Log,
 	}
 	if p.Lists {
 		o.Session = account.Listing(o.Scope)

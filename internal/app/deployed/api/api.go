@@ -14,12 +14,11 @@ import (
 	"github.com/longshore/longshore/internal/front/gateway"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/records/vault/kms"
-	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 // New returns the handler of functions/api. It has no rights to the providers' things, nor to IAM.
 func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
-	set, err := p.Required(app.EnvTable, app.EnvKey, app.EnvSecret, app.EnvStateMachine, app.EnvProvisioner, app.EnvBroker)
+	err := p.Required(app.EnvTable, app.EnvKey, app.EnvSecret, app.EnvStateMachine, app.EnvProvisioner, app.EnvBroker)
 	if err != nil {
 		return nil, err
 	}
@@ -35,17 +34,14 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret := deployed.NewSecret(p.Config, set[app.EnvSecret])
+	secret := deployed.NewSecret(p.Config, p.Getenv(app.EnvSecret))
 	known, err := platforms.NewKept(ctx, secret.Registry, app.Now, p.Log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", app.EnvSecret, err)
 	}
-	engine := stepfunctions.New(p.Starter, p.Invoker, stepfunctions.Options{
-		StateMachine: set[app.EnvStateMachine], Provisioner: set[app.EnvProvisioner], Log: p.Log,
-	})
 	server := web.New(web.Options{
-		Identity: set[app.EnvBroker], Records: p.Records(set[app.EnvTable]), Catalog: offered, Vault: p.Vault(set[app.EnvKey]),
-		Engine: engine, Platforms: known, Registry: secret.Registry, RetryAfter: bounds, PlatformRate: perSecond,
+		Identity: p.Getenv(app.EnvBroker), Records: p.Records(), Catalog: offered, Vault: p.Vault(),
+		Engine: p.Engine(), Platforms: known, Registry: secret.Registry, RetryAfter: bounds, PlatformRate: perSecond,
 		Now: app.Now, Log: p.Log, Metrics: p.Metrics,
 	})
 	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -31,8 +31,7 @@ type Steps func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Outp
 
 // NewSteps returns the handler outside of a VPC.
 func NewSteps(p deployed.Parts) (Steps, error) {
-	set, err := p.Required(app.EnvTable, app.EnvKey)
-	if err != nil {
+	if err := p.Required(app.EnvTable, app.EnvKey); err != nil {
 		return nil, err
 	}
 	wired, err := providers.Wired(p)
@@ -44,7 +43,7 @@ func NewSteps(p deployed.Parts) (Steps, error) {
 		return nil, err
 	}
 	steps := worker.New(worker.Options{
-		Records: p.Records(set[app.EnvTable]), Vault: p.Vault(set[app.EnvKey]), Plans: offered, Providers: wired,
+		Records: p.Records(), Vault: p.Vault(), Plans: offered, Providers: wired,
 		Now: app.Now, NewID: app.NewID, Log: p.Log, Metrics: p.Metrics, HardTimeout: app.ProvisionerTimeout,
 	})
 	return func(ctx context.Context, in stepfunctions.Input) (_ stepfunctions.Output, err error) {
@@ -78,7 +77,7 @@ func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 // NewCalls returns the handler inside a VPC. It has no rights, reads no records, and makes the
 // calls of providers that the functions outside ask for.
 func NewCalls(p deployed.Parts) (*remote.Handler, error) {
-	if _, err := p.Required(app.EnvInVPC); err != nil {
+	if err := p.Required(app.EnvInVPC); err != nil {
 		return nil, err
 	}
 	names, err := providers.InVPC(p.Getenv)

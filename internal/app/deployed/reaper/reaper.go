@@ -11,7 +11,6 @@ import (
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/work/reaper"
-	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 // sweepLimit ends a sweep while there is time left to record its results. sweepLease runs out
@@ -23,8 +22,7 @@ const (
 
 // New returns the handler of functions/reaper.
 func New(_ context.Context, p deployed.Parts) (func(ctx context.Context) (reaper.Report, error), error) {
-	set, err := p.Required(app.EnvTable, app.EnvStateMachine, app.EnvStack, app.EnvBroker)
-	if err != nil {
+	if err := p.Required(app.EnvTable, app.EnvStateMachine, app.EnvStack, app.EnvBroker); err != nil {
 		return nil, err
 	}
 	dryRun, err := app.Flag(p.Getenv, app.EnvReaperDryRun)
@@ -36,10 +34,9 @@ func New(_ context.Context, p deployed.Parts) (func(ctx context.Context) (reaper
 	if err != nil {
 		return nil, err
 	}
-	records, whose := p.Records(set[app.EnvTable]), ledger.Identity{Deployment: set[app.EnvStack], Broker: set[app.EnvBroker]}
-	engine := stepfunctions.New(p.Starter, p.Invoker, stepfunctions.Options{StateMachine: set[app.EnvStateMachine], Log: p.Log})
+	records, whose := p.Records(), ledger.Identity{Deployment: p.Getenv(app.EnvStack), Broker: p.Getenv(app.EnvBroker)}
 	sweeper := reaper.New(reaper.Options{
-		Records: records, Start: engine.Start, Now: app.Now, NewID: app.NewID,
+		Records: records, Start: p.Engine().Start, Now: app.Now, NewID: app.NewID,
 		OperationTimeout: app.OperationTimeout, Lease: sweepLease, Log: p.Log,
 		Inventory: providers.Inventory(records, whose, dryRun, wired),
 	})
