@@ -138,7 +138,8 @@ func (b *Broker) Watched(ctx context.Context) (string, error) {
 }
 
 func (b *Broker) resume() error {
-	refs, err := b.reaper.Unsettled(context.Background())
+	ctx := context.Background()
+	refs, err := b.reaper.Unsettled(ctx)
 	if errors.Is(err, ledger.ErrUnreadable) { // the other operations go on
 		b.log.Error("operations on these records cannot go on: stop the broker, and restore the folder from a backup "+
 			"or run `longshore rebuild --yes`", "error", err)
@@ -148,7 +149,12 @@ func (b *Broker) resume() error {
 	if len(refs) > 0 {
 		b.log.Info("resuming operations", "count", len(refs))
 	}
-	return b.engine.Resume(refs)
+	for _, ref := range refs {
+		if err := b.engine.Start(ctx, ref); err != nil {
+			return fmt.Errorf("resuming %q: %w", ref.Name(), err)
+		}
+	}
+	return nil
 }
 
 func (b *Broker) sweep(ctx context.Context) {

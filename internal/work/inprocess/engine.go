@@ -6,7 +6,6 @@ package inprocess
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -108,16 +107,6 @@ func (e *Engine) Inquire(_ context.Context, q workflow.Inquiry) error {
 		}()
 		e.Options.Inquire(e.ctx, q)
 	})
-	return nil
-}
-
-// Resume starts the executions that were running when the last process ended.
-func (e *Engine) Resume(refs []workflow.Ref) error {
-	for _, ref := range refs {
-		if _, err := e.start(ref); err != nil {
-			return fmt.Errorf("resuming %q: %w", ref.Name(), err)
-		}
-	}
 	return nil
 }
 

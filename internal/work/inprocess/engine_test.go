@@ -56,7 +56,7 @@ func TestClose(t *testing.T) {
 		<-ctx.Done()
 		panic("ends this inquiry, and not the process")
 	}})
-	expect.OK(t, e.Resume([]workflow.Ref{ref("A")}))
+	expect.OK(t, e.Start(context.Background(), ref("A")))
 	<-inStep
 	for range 10 { // more than run at once
 		expect.OK(t, e.Inquire(context.Background(), workflow.Inquiry{}))
@@ -77,7 +77,6 @@ func TestClose(t *testing.T) {
 	expect.Fails(t, "asked after the end", inprocess.ErrClosed, e.Inquire(context.Background(), workflow.Inquiry{}))
 	expect.Fails(t, "started after the end", inprocess.ErrClosed, e.Start(context.Background(), ref("B")))
 	expect.Fails(t, "finished after the end", inprocess.ErrClosed, e.Finish(context.Background(), ref("B")))
-	expect.Fails(t, "resumed after the end", inprocess.ErrClosed, e.Resume([]workflow.Ref{ref("B")}))
 }
 
 // A pause that ends while the engine is closed is followed by no step, and Close waits until it is known.
