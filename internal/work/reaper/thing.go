@@ -21,10 +21,6 @@ func (r *Reaper) lives(ctx context.Context, key lifecycle.Key, incarnation strin
 	return l, err
 }
 
-func (l lives) own(incarnation string) bool {
-	return l.current.Owns(incarnation) || l.former.Owns(incarnation)
-}
-
 // explain reports whether a tombstone tells why the orphan exists. A kept life has a tombstone
 // too, but that does not tell why the record of the kept life is lost.
 func (l lives) explain(o lifecycle.Thing, now time.Time) bool {
@@ -54,7 +50,7 @@ func (p *part) thing(ctx context.Context, t lifecycle.Thing) error {
 	switch {
 	case c.former.InQuarantine(), c.former.IsReleased():
 		return p.kept(ctx, t, c)
-	case c.own(t.Incarnation):
+	case c.current.Owns(t.Incarnation), c.former.Owns(t.Incarnation):
 		counted.Owned++
 		return nil
 	case now.Sub(t.Created) < youngFor:
@@ -118,7 +114,7 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Thing, c lives) erro
 	case p.state.Orphans >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
 	}
-	return p.act(ctx, orphan, c, seen)
+	return p.act(ctx, orphan, c, explained, seen)
 }
 
 // aDay returns how many orphans may be handled in a day, given the number of things that exist.
@@ -132,13 +128,13 @@ func some(names []string, name string) []string {
 	return append(names, name)
 }
 
-// act gives the orphan a record whose operation deletes it or puts it into quarantine. A kept thing gets
-// its kept record back. The same commit raises the day's count, so that no run exceeds the limit.
-func (p *part) act(ctx context.Context, orphan lifecycle.Thing, c lives, seen ledger.Sighting) error {
+// act gives the orphan a record whose operation deletes it, if a tombstone explains it, or puts it into quarantine. A
+// kept thing gets its kept record back. The same commit raises the day's count, so that no run exceeds the limit.
+func (p *part) act(ctx context.Context, orphan lifecycle.Thing, c lives, explained bool, seen ledger.Sighting) error {
 	var former lifecycle.Record
 	var err error
 	counted, now, name := p.state.Pass.Report.Counted, p.Now(), orphan.Name
-	switch explained := c.explain(orphan, now); {
+	switch {
 	case explained:
 		former, err = c.former.BeginOrphanDeletion(p.start(now), orphan)
 		counted.Deleted = some(counted.Deleted, name)

@@ -15,13 +15,22 @@ import (
 // removeBinding removes one binding of an instance that is being deleted. No binding can be added
 // meanwhile, since a bind checks that the instance is ready. It first waits until the lease of a
 // running bind or unbind is given up or has run out.
+//
+// It takes over a running unbind, and can do more, since it need not hand the binding's objects over
+// to the instance. Hazard: two deletions of one thing that each undo the other's start would never
+// end. So the unbind waits from this commit on. If a step of the unbind read the record earlier, its
+// commit fails, and it does not get the lease.
 func (s *step) removeBinding(ctx context.Context, b lifecycle.Record) (workflow.Outcome, error) {
 	op := s.record.Operation
 	if until := b.Busy(op.ID, s.at, s.witness()); !until.IsZero() {
 		return s.wait(ctx, leasePause(op, until, s.at))
 	}
 	if b.InProgress() && b.Operation.Kind == lifecycle.Unbind && b.Operation.TakenBy != op.ID {
-		return s.takeOver(ctx, b, op.ID)
+		err := s.Records.Commit(ctx, ledger.Put(b.TakenOver(op.ID)))
+		if errors.Is(err, ledger.ErrConflict) {
+			err = nil
+		}
+		return workflow.Outcome{Wait: raceWait}, err
 	}
 	return s.perform(ctx, removal{s, b})
 }
@@ -43,20 +52,6 @@ func (s *step) refusal(ctx context.Context, op *lifecycle.Operation) error {
 		return provider.Status{}, p.Refuser.Refuses(ctx, in)
 	})
 	return err
-}
-
-// takeOver makes the deprovision remove a binding in place of a running unbind. The deprovision
-// can do more, since it need not hand the binding's objects over to the instance.
-//
-// Hazard: two deletions of one thing that each undo the other's start would never end. So the
-// unbind waits from this commit on. If a step of the unbind read the record earlier, its commit
-// fails, and it does not get the lease.
-func (w *Worker) takeOver(ctx context.Context, b lifecycle.Record, deprovision string) (workflow.Outcome, error) {
-	err := w.Records.Commit(ctx, ledger.Put(b.TakenOver(deprovision)))
-	if err != nil && !errors.Is(err, ledger.ErrConflict) {
-		return workflow.Outcome{}, err
-	}
-	return workflow.Outcome{Wait: raceWait}, nil
 }
 
 // A removal is the task of removing a binding for the deletion of its instance.

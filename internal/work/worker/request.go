@@ -72,9 +72,10 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 	if op.Kind == lifecycle.Update && op.Target != nil {
 		a, former = *op.Target, a.Snapshot
 	}
+	_, plan, _ := w.Plans.Plan(a.ServiceID, a.PlanID) // without settings if it has left the catalog
 	in := provider.Instance{
 		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
-		ServiceID: a.ServiceID, PlanID: a.PlanID, Settings: w.settings(a.ServiceID, a.PlanID), Operation: provider.Operation{
+		ServiceID: a.ServiceID, PlanID: a.PlanID, Settings: plan.Settings, Operation: provider.Operation{
 			ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous,
 		},
 		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context),

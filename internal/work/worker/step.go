@@ -96,8 +96,8 @@ func (s *step) perform(ctx context.Context, t task) (workflow.Outcome, error) {
 	case err != nil:
 		return workflow.Outcome{}, err
 	}
-	holder := s.begins()
-	defer s.over(holder)
+	holder, over := s.begins()
+	defer over()
 	if ok, err := s.lease(ctx, holder); err != nil || !ok {
 		return workflow.Outcome{Wait: raceWait}, err
 	}

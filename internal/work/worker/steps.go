@@ -12,14 +12,11 @@ import (
 // takes effect. All other leases belong to dead processes.
 
 // begins names a step that is about to take a lease. The step counts as alive until over is called.
-func (w *Worker) begins() (holder string) {
+func (w *Worker) begins() (holder string, over func()) {
 	holder = w.mark + w.NewID()
 	w.living.Store(holder, nil)
-	return holder
+	return holder, func() { w.living.Delete(holder) }
 }
-
-// over ends a step, whether it succeeded or not.
-func (w *Worker) over(holder string) { w.living.Delete(holder) }
 
 // witness returns the witness that tells which steps live; nil if only the times of the leases tell.
 func (w *Worker) witness() lifecycle.Witness {

@@ -227,12 +227,6 @@ func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
 	return min(pause, until.Sub(now))
 }
 
-// settings returns the settings of a plan; nil if it has left the catalog.
-func (w *Worker) settings(serviceID, planID string) map[string]any {
-	_, plan, _ := w.Plans.Plan(serviceID, planID)
-	return plan.Settings
-}
-
 // snapshot returns the snapshot of its plan that an instance recorded. A rebuilt record has none,
 // so today's plan counts.
 func (w *Worker) snapshot(a lifecycle.Attributes) json.RawMessage {
