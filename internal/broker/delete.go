@@ -89,11 +89,11 @@ func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecyc
 	if err != nil {
 		return nil, err
 	}
-	next, past, err := r.BeginDelete(b.start(ctx, q.Caller, r.Key, plan, synchronous, nil))
+	next, err := r.BeginDelete(b.start(ctx, q.Caller, r.Key, plan, synchronous, nil))
 	if err != nil {
 		return nil, err
 	}
-	return b.begin(ctx, next, past, Done, also...)
+	return b.begin(ctx, next, Done, also...)
 }
 
 // entomb records a deletion of something that does not exist, so that a PUT that was sent

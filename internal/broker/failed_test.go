@@ -23,9 +23,9 @@ func (d *desk) fail(token lifecycle.Token) {
 func (d *desk) reclaim(key lifecycle.Key) lifecycle.Token {
 	d.Helper()
 	s := lifecycle.Start{ID: d.id(), Now: d.now(), Timeout: time.Hour, Own: true}
-	r, past, err := d.record(key).BeginDelete(s)
+	r, err := d.record(key).BeginDelete(s)
 	expect.OK(d.T, err)
-	d.commit(ledger.Put(r), ledger.PutPast(past))
+	d.commit(ledger.Put(r))
 	return lifecycle.Token{Operation: s.ID, Key: key}
 }
 

@@ -82,9 +82,9 @@ func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 // begin commits the intent together with the other changes, and starts the operation
 // unless its request waits for it.
 func (b *Broker) begin(
-	ctx context.Context, r lifecycle.Record, past *lifecycle.PastOperation, success Effect, also ...ledger.Change,
+	ctx context.Context, r lifecycle.Record, success Effect, also ...ledger.Change,
 ) (*decision, error) {
-	if err := b.Records.Commit(ctx, append(also, ledger.Put(r), ledger.PutPast(past))...); err != nil {
+	if err := b.Records.Commit(ctx, append(also, ledger.Put(r))...); err != nil {
 		return nil, err
 	}
 	b.Metrics.Count(metrics.Accepted, metrics.DimensionKind, string(r.Operation.Kind))
@@ -264,10 +264,10 @@ func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecyc
 func (b *Broker) overtake(ctx context.Context, c Caller, r lifecycle.Record) (lifecycle.Record, error) {
 	start := b.start(ctx, c, r.Key, catalog.Plan{}, false, nil)
 	start.Own = true // no DELETE asked for it
-	next, past, err := r.BeginDelete(start)
+	next, err := r.BeginDelete(start)
 	if err != nil {
 		return r, err
 	}
-	_, err = b.begin(ctx, next, past, Done)
+	_, err = b.begin(ctx, next, Done)
 	return next, err
 }

@@ -100,7 +100,7 @@ func (b *Broker) beginProvision(
 	}
 	start := b.start(ctx, q.Caller, i.Key, plan, synchronous, q.Parameters)
 	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, source
-	next, past, err := i.BeginCreate(start, fresh)
+	next, err := i.BeginCreate(start, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (b *Broker) beginProvision(
 	if err != nil {
 		return nil, err
 	}
-	return b.begin(ctx, next, past, Created, former, made, ledger.FirstTargetUse(i, next, b.Now()))
+	return b.begin(ctx, next, Created, former, made, ledger.FirstTargetUse(i, next, b.Now()))
 }
 
 // A View is the answer to a GET of an instance or a binding.

@@ -158,7 +158,7 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 		"NotAllowed":        {func(r *lifecycle.Record) { r.Kept.Freed = time.Time{} }, nil, ""},
 		"NoPlace": {func(r *lifecycle.Record) { r.Attributes.SpaceGUID, r.Attributes.OrganizationGUID = "", "" },
 			func(q *broker.ProvisionRequest) { q.SpaceGUID, q.OrganizationGUID = "", "" }, ""},
-		"BeingDeleted": {func(r *lifecycle.Record) { *r, _, _ = r.BeginDelete(lifecycle.Start{ID: "op", Now: r.Due}) }, nil, ""},
+		"BeingDeleted": {func(r *lifecycle.Record) { *r, _ = r.BeginDelete(lifecycle.Start{ID: "op", Now: r.Due}) }, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, r := keep(t, tc.record)

@@ -91,11 +91,11 @@ func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.R
 			return nil, err
 		}
 	}
-	next, past, err := i.BeginUpdate(b.start(ctx, q.Caller, i.Key, t.plan, synchronous, q.Parameters), t.attributes)
+	next, err := i.BeginUpdate(b.start(ctx, q.Caller, i.Key, t.plan, synchronous, q.Parameters), t.attributes)
 	if err != nil {
 		return nil, err
 	}
-	return b.begin(ctx, next, past, Done)
+	return b.begin(ctx, next, Done)
 }
 
 // target works out the target of the request, and refuses ids that are not in the catalog.

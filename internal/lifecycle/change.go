@@ -6,12 +6,11 @@ import (
 
 // BeginCreate starts the creation that fresh describes. It takes fresh's provider,
 // attributes, broker, target, origin and BindingOnly and, for an undelete, all that
-// Undelete set. It also returns the operation that the new one replaces, so that its token
-// is still answered. The caller commits the former life beside it: see SetAside.
-func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
-	r, past, err := r.begun(BeginCreate, s, r.either(Provision, Bind))
+// Undelete set. The caller commits the former life beside it: see SetAside.
+func (r Record) BeginCreate(s Start, fresh Record) (Record, error) {
+	r, err := r.begun(BeginCreate, s, r.either(Provision, Bind))
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
 	r.Incarnation, r.Created = s.ID, r.Operation.Started
 	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
@@ -20,7 +19,7 @@ func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, erro
 	if fresh.Undeletes != nil {
 		r.Undeletes, r.Made, r.Leases, r.Wary = fresh.Undeletes, fresh.Made, fresh.Leases, fresh.Wary
 	}
-	return r, past, nil
+	return r, nil
 }
 
 // SetAside returns the record of the id's former life, to be committed with the record of the
@@ -44,22 +43,22 @@ func (r Record) SetAside(now time.Time) *Record {
 }
 
 // BeginUpdate starts a change towards the target.
-func (r Record) BeginUpdate(s Start, target Attributes) (Record, *PastOperation, error) {
-	r, past, err := r.begun(BeginUpdate, s, Update)
+func (r Record) BeginUpdate(s Start, target Attributes) (Record, error) {
+	r, err := r.begun(BeginUpdate, s, Update)
 	if err == nil {
 		r.Operation.Target = &target
 	}
-	return r, past, err
+	return r, err
 }
 
 // BeginDelete starts the deletion. It overtakes a running creation.
-func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
+func (r Record) BeginDelete(s Start) (Record, error) {
 	unfinished := !r.IsBinding() && (r.Unfinished || r.State == Creating || r.State == CreateFailed)
-	r, past, err := r.begun(BeginDelete, s, r.either(Deprovision, Unbind))
+	r, err := r.begun(BeginDelete, s, r.either(Deprovision, Unbind))
 	if err == nil {
 		r.Unfinished = unfinished
 	}
-	return r, past, err
+	return r, err
 }
 
 // A Thing exists in the cloud, and its label describes it. Without a record, it is an orphan.
@@ -88,7 +87,7 @@ type Thing struct {
 // BeginOrphanDeletion gives an orphan the record of a former life, whose operation removes the
 // orphan. An instance or binding that has the id now, or gets it meanwhile, is left alone.
 func (r Record) BeginOrphanDeletion(s Start, orphan Thing) (Record, error) {
-	r, _, err := r.begun(BeginOrphanDeletion, s, r.either(Deprovision, Unbind))
+	r, err := r.begun(BeginOrphanDeletion, s, r.either(Deprovision, Unbind))
 	if err == nil {
 		r.orphaned(orphan)
 	}

@@ -191,7 +191,7 @@ func TestReleased(t *testing.T) {
 func TestOvertaking(t *testing.T) {
 	created := instances.after(t, lifecycle.BeginCreate)
 	created = created.Leased("create", sec(0), sec(120), nil)
-	c := expect.Get(first(created.BeginDelete(start("delete", sec(10)))))(t)
+	c := expect.Get(created.BeginDelete(start("delete", sec(10))))(t)
 	expect.Same(t, "the deletion waits until", sec(120), c.Busy("delete", sec(10), nil))
 	proves := func(r lifecycle.Record, operation string, now time.Time, w lifecycle.Witness) bool {
 		_, proven := r.AbsenceSeen(operation, now, w)
@@ -234,14 +234,14 @@ func TestOvertaking(t *testing.T) {
 	t.Run("LostBeforeItWasDrivenAgain", func(t *testing.T) {
 		// The creation's next step has dropped the lease before it is overtaken.
 		again := created.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), nil).Released("create-2")
-		overtaken := expect.Get(first(again.BeginDelete(start("delete", sec(125)))))(t)
+		overtaken := expect.Get(again.BeginDelete(start("delete", sec(125))))(t)
 		expect.Same(t, "one look proves the absence", false, proves(overtaken, "delete", sec(126), nil))
 	})
 	t.Run("NextDeletion", func(t *testing.T) {
 		// An absence that a deletion saw before it failed proves nothing to the next deletion.
 		seen, _ := c.Leased("delete", sec(120), sec(240), nil).AbsenceSeen("delete", sec(125), nil)
 		failed := expect.Get(seen.Released("delete").Fail(sec(130), lifecycle.Overdue()))(t)
-		next := expect.Get(first(failed.BeginDelete(start("delete-2", sec(600)))))(t)
+		next := expect.Get(failed.BeginDelete(start("delete-2", sec(600))))(t)
 		holds(t, next.AbsentSince.IsZero() && next.Wary, "the next deletion begins", next)
 		expect.Same(t, "its first look proves the absence", false, proves(next, "delete-2", sec(600), nil))
 	})

@@ -48,14 +48,14 @@ func (p *pair) both(t *testing.T, reason, want string, ask func(lifecycle.Record
 func (p *pair) begins(now, received time.Time) *pair {
 	p.Helper()
 	s := lifecycle.Start{ID: "creation", Now: now, Received: received, Timeout: time.Hour}
-	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) { return first(r.BeginCreate(s, m.fresh)) })
+	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) { return r.BeginCreate(s, m.fresh) })
 }
 
 // isDeleted begins the deletion of both, by requests of that time; zero is the broker's own doing.
 func (p *pair) isDeleted(now, received time.Time) *pair {
 	p.Helper()
 	s := lifecycle.Start{ID: "deletion", Now: now, Received: received, Timeout: time.Hour}
-	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return first(r.BeginDelete(s)) })
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return r.BeginDelete(s) })
 }
 
 func (p *pair) ends(now time.Time) *pair {
@@ -72,7 +72,7 @@ func (p *pair) create(id string, synchronous bool) *pair {
 	p.Helper()
 	s := p.start(id)
 	s.Synchronous, s.Asker = synchronous, lifecycle.Asker{Request: "request"}
-	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) { return first(r.BeginCreate(s, m.fresh)) })
+	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) { return r.BeginCreate(s, m.fresh) })
 }
 
 func (p *pair) promised() *pair {
@@ -92,7 +92,7 @@ func (p *pair) remove(id string, own bool) *pair {
 	if s.Own = own; own {
 		s.Received = time.Time{}
 	}
-	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return first(r.BeginDelete(s)) })
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return r.BeginDelete(s) })
 }
 
 func (p *pair) fail() *pair {

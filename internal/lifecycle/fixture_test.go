@@ -73,7 +73,7 @@ const orphan = "orphan"
 
 // apply calls the exported method that causes the event. What no method does is refused like what none may do.
 func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
-	id string) (next lifecycle.Record, past *lifecycle.PastOperation, err error) {
+	id string) (next lifecycle.Record, err error) {
 	switch e {
 	case lifecycle.BeginCreate:
 		return r.BeginCreate(start(id, now), m.fresh)
@@ -82,26 +82,26 @@ func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
 	case lifecycle.BeginDelete:
 		return r.BeginDelete(start(id, now))
 	case lifecycle.Entomb:
-		next, err = r.Entomb(now, now)
+		return r.Entomb(now, now)
 	case lifecycle.BeginOrphanDeletion:
-		next, err = r.BeginOrphanDeletion(start(id, now), lifecycle.Thing{Key: m.key, Incarnation: orphan, Provider: "provider", Created: now})
+		return r.BeginOrphanDeletion(start(id, now), lifecycle.Thing{Key: m.key, Incarnation: orphan, Provider: "provider", Created: now})
 	case lifecycle.Succeed:
-		next, err = r.Succeed(now, lifecycle.Sealed("sealed grant"))
+		return r.Succeed(now, lifecycle.Sealed("sealed grant"))
 	case lifecycle.Fail:
-		next, err = r.Fail(now, lifecycle.Failure{Message: "no room"})
+		return r.Fail(now, lifecycle.Failure{Message: "no room"})
 	case lifecycle.BeginQuarantine:
-		next, err = r.BeginQuarantine(start(id, now), lifecycle.Thing{Name: "thing", Incarnation: orphan,
+		return r.BeginQuarantine(start(id, now), lifecycle.Thing{Name: "thing", Incarnation: orphan,
 			Provider: "provider", Created: now})
 	case lifecycle.BeginRelease:
-		next, err = r.BeginRelease(start(id, now))
+		return r.BeginRelease(start(id, now))
 	case lifecycle.Keep:
 		next, _, err = r.Keep(now, now.Add(time.Hour))
 	case lifecycle.Remove:
-		next, err = r.Remove(now, now)
+		return r.Remove(now, now)
 	default:
-		return r, nil, &lifecycle.IllegalTransition{State: r.State, Event: e}
+		return r, &lifecycle.IllegalTransition{State: r.State, Event: e}
 	}
-	return next, nil, err
+	return next, err
 }
 
 func onPut(r lifecycle.Record, same, permitted bool, received, now time.Time) (lifecycle.Answer, error) {
@@ -136,7 +136,7 @@ func (m machine) after(t *testing.T, events ...lifecycle.Event) lifecycle.Record
 	t.Helper()
 	record := m.absent()
 	for n, e := range events {
-		next, _, err := m.apply(record, e, at(n), string(e)+" "+at(n).Format(time.TimeOnly))
+		next, err := m.apply(record, e, at(n), string(e)+" "+at(n).Format(time.TimeOnly))
 		if err != nil {
 			t.Fatalf("event %d of %q: %v", n, events, err)
 		}

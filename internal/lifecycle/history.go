@@ -40,9 +40,14 @@ type Entry struct {
 // HistoryKept is how long an entry is kept after Ended.
 const HistoryKept = 90 * 24 * time.Hour
 
-// Ended returns the entry of the operation that the change from before to r has ended; nil if it ended none.
+// Ended returns the entry of the operation that the change from before to r has ended or cancelled; nil if there is none.
 func (r Record) Ended(before Record) *Entry {
-	if r.Operation == nil || r.InProgress() || !before.InProgress() || before.Operation.ID != r.Operation.ID {
+	switch {
+	case !before.InProgress():
+		return nil
+	case r.replaced(before):
+		return before.entry(r.cancelled(*before.Operation))
+	case r.Operation == nil || r.InProgress() || before.Operation.ID != r.Operation.ID:
 		return nil
 	}
 	op := *r.Operation
@@ -71,10 +76,10 @@ func (r Record) entry(op Operation) *Entry {
 }
 
 // Acted returns the entry of an operator's act on the record; id is new.
-func (r Record) Acted(act, id string, now time.Time) *Entry {
+func (r Record) Acted(act, id string, now time.Time) Entry {
 	e := r.entry(Operation{ID: id, Settled: now})
 	e.Act = act
-	return e
+	return *e
 }
 
 // ParameterNames returns the names of the members of a parameter object, sorted, as many as a record has room for.

@@ -43,9 +43,9 @@ func TestKeep(t *testing.T) {
 	expect.OK(t, err)
 	holds(t, kept == nil && next.State == lifecycle.Quarantined && next.Key == r.Key && next.Undeletes == nil &&
 		next.Kept.Freed.Equal(at(1)) && next.Operation.Phase == lifecycle.Succeeded, "a former life", next, kept)
-	again, past, err := next.BeginDelete(start("again", at(60)))
-	holds(t, err == nil && past == nil && again.State == lifecycle.Deleting && again.KeepsUntil(time.Hour).IsZero(),
-		"its date has come", again, past, err)
+	again, err := next.BeginDelete(start("again", at(60)))
+	holds(t, err == nil && again.Past(next) == nil && again.State == lifecycle.Deleting && again.KeepsUntil(time.Hour).IsZero(),
+		"its date has come", again, err)
 }
 
 // A former life whose deletion is refused is deleted later: no user could bind it, to empty it, or delete it again.
@@ -58,12 +58,12 @@ func TestARefusedDeletionOfAFormerLife(t *testing.T) {
 		lifecycle.Thing{Key: instanceKey, Incarnation: orphan, Provider: "provider", Created: at(1)})
 	expect.OK(t, err)
 	for name, life := range map[string]lifecycle.Record{
-		"Kept": expect.Get(first(kept.Restarted(start("date", at(60)))))(t), "Orphan": stray,
+		"Kept": expect.Get(kept.Restarted(start("date", at(60))))(t), "Orphan": stray,
 	} {
 		life, err := life.Fail(at(61), refused)
 		holds(t, err == nil && life.State == lifecycle.DeleteFailed && life.Due.Equal(at(61).Add(lifecycle.ReclaimAfter)) &&
 			!*life.Operation.InstanceUsable, name+" is not to be deleted later", life.State, life.Due, life.Operation, err)
-		again, _, err := life.Restarted(start("again", life.Due))
+		again, err := life.Restarted(start("again", life.Due))
 		holds(t, err == nil && again.State == lifecycle.Deleting, name+" is not deleted again", again.State, err)
 	}
 	is, err := deleting(t).Fail(at(61), refused)
@@ -144,7 +144,7 @@ func TestLateLook(t *testing.T) {
 	over := begun.LookedLate(at.Add(time.Second), true)
 	holds(t, !over.LooksLate(id, attempt+1) && !over.LateLookDue(at.AddDate(1, 0, 0)) && over.Due.Equal(over.Expires),
 		"what was seen to be absent is due", over.Due)
-	next, _, err := begun.BeginCreate(lifecycle.Start{ID: "next", Now: at, Received: at, Timeout: time.Hour},
+	next, err := begun.BeginCreate(lifecycle.Start{ID: "next", Now: at, Received: at, Timeout: time.Hour},
 		lifecycle.Record{Provider: "demo"})
 	holds(t, err == nil && !next.LooksLate(id, attempt+1), "an id that is used again is looked at as if it were deleted", err)
 	never := instances.after(t, lifecycle.Entomb)

@@ -211,6 +211,4 @@ type PastOperation struct {
 	Key       Key       `json:"key"`
 	Operation Operation `json:"operation"`
 	Expires   time.Time `json:"expires"`
-	// Ended is the operation's entry in the history if the later operation cancelled it; else nil.
-	Ended *Entry `json:"-"`
 }

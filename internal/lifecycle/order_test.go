@@ -93,7 +93,7 @@ func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
 	b := expect.Get(newPair(t).begins(at(10), at(10)).ends(at(10)).binding.Remove(at(21), at(20)))(t)
 	a, err := onPut(b, true, true, at(15), at(40))
 	expect.Same(t, "a late bind", late, outcome(t, a, err))
-	b = expect.Get(first(b.BeginCreate(start("again", at(30)), bound("small"))))(t)
+	b = expect.Get(b.BeginCreate(start("again", at(30)), bound("small")))(t)
 	for received, want := range map[time.Time]string{at(15): late, at(35): begin} {
 		a, err := onDelete(b, received, at(40))
 		expect.Same(t, "a DELETE received at "+received.String(), want, outcome(t, a, err))
@@ -109,7 +109,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 		holds(t, at.After(last), what+" too early", at, last)
 		last = at
 	}
-	i = expect.Get(first(i.BeginUpdate(start("update", at(0)), attributes("large"))))(t)
+	i = expect.Get(i.BeginUpdate(start("update", at(0)), attributes("large")))(t)
 	later("an update begins", i.Operation.Started)
 	expect.Same(t, "what is planned goes by the clock as it is: the deadline", at(60), i.Operation.Deadline)
 	i = expect.Get(i.Succeed(at(1), nil))(t)
@@ -118,7 +118,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 	i = i.SetContext(lifecycle.Attributes{Context: i.Attributes.Context}, at(2))
 	holds(t, i.Updated.After(last), "a new context came too early", i.Updated)
 	created := i.CreateReceived
-	i = expect.Get(first(i.BeginDelete(start("deletion", at(3)))))(t)
+	i = expect.Get(i.BeginDelete(start("deletion", at(3))))(t)
 	later("a deletion begins", i.Operation.Started)
 	holds(t, i.DeleteReceived.After(created), "it was asked for before it was created", i.DeleteReceived, created)
 	deleted := i.DeleteReceived
@@ -128,12 +128,13 @@ func TestTimesNeverGoBack(t *testing.T) {
 	holds(t, changed && again.DeleteReceived.Equal(at(65)), "a later repetition moves it elsewhere", again.DeleteReceived)
 	i = expect.Get(i.Succeed(at(5), nil))(t)
 	later("it ends", i.Operation.Settled)
-	i, past, err := i.BeginCreate(start("again", at(6)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
+	gone := i
+	i, err := i.BeginCreate(start("again", at(6)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
 	expect.OK(t, err)
-	expect.Same(t, "what is remembered ended", last, past.Operation.Settled)
+	expect.Same(t, "what is remembered ended", last, i.Past(gone).Operation.Settled)
 	later("it begins again", i.Operation.Started)
 	holds(t, i.Created.Equal(i.Operation.Started) && i.CreateReceived.After(deleted), "it was created", i)
-	_, past, err = i.BeginDelete(start("overtakes", at(5)))
+	overtaking, err := i.BeginDelete(start("overtakes", at(5)))
 	expect.OK(t, err)
-	later("a cancelled operation ends", past.Operation.Settled)
+	later("a cancelled operation ends", overtaking.Past(i).Operation.Settled)
 }

@@ -16,7 +16,7 @@ const releasedLook = 30 * 24 * time.Hour
 // is a former life's, and accounts for everything that was made for that life.
 func (r Record) BeginQuarantine(s Start, orphan Thing) (Record, error) {
 	s.Timeout = QuarantineTime // no user waits for it
-	r, _, err := r.begun(BeginQuarantine, s, Quarantine)
+	r, err := r.begun(BeginQuarantine, s, Quarantine)
 	if err == nil {
 		r.orphaned(orphan)
 		r.Kept = &Kept{Since: s.Now, Until: s.Now.Add(QuarantineTime), Name: orphan.Name}
@@ -27,8 +27,7 @@ func (r Record) BeginQuarantine(s Start, orphan Thing) (Record, error) {
 // BeginRelease begins to put an orphan back into use, for good.
 func (r Record) BeginRelease(s Start) (Record, error) {
 	s.Timeout = QuarantineTime
-	r, _, err := r.begun(BeginRelease, s, Release)
-	return r, err
+	return r.begun(BeginRelease, s, Release)
 }
 
 // OfOrphan reports whether the record is that of an orphan, in quarantine or released, and not that of a kept life.

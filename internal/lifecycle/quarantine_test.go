@@ -55,7 +55,7 @@ func TestAQuarantine(t *testing.T) {
 		due   time.Duration
 	}{
 		{"begun", func() { must(q.BeginQuarantine(start("id", begun), thing)) }, lifecycle.Quarantining, lifecycle.Grace},
-		{"driven again", func() { must(first(q.Restarted(start("", at(time.Hour))))) }, lifecycle.Quarantining,
+		{"driven again", func() { must(q.Restarted(start("", at(time.Hour)))) }, lifecycle.Quarantining,
 			time.Hour + lifecycle.Grace},
 		{"out of use", func() { must(q.Succeed(at(2*time.Hour), nil)) }, lifecycle.Quarantined, 14 * day},
 		{"waiting", func() { q = q.Postponed(at(14 * day)) }, lifecycle.Quarantined, 14*day + time.Hour},
@@ -77,11 +77,6 @@ func TestAQuarantine(t *testing.T) {
 	expect.Same(t, "an orphan may be given back", false, free)
 }
 
-// first leaves out the operation that was replaced.
-func first(r lifecycle.Record, _ *lifecycle.PastOperation, err error) (lifecycle.Record, error) {
-	return r, err
-}
-
 // Restarted allows the same restarts to the reaper and to an operator.
 func TestRestarted(t *testing.T) {
 	kept := lifecycle.Record{State: lifecycle.Quarantined, Kept: &lifecycle.Kept{Until: at(60)}}
@@ -98,7 +93,7 @@ func TestRestarted(t *testing.T) {
 		"Kept":         {kept, 59, ""},
 		"DateCome":     {kept, 60, lifecycle.Deleting},
 	} {
-		next, _, err := tc.record.Restarted(start("again", at(tc.minute)))
+		next, err := tc.record.Restarted(start("again", at(tc.minute)))
 		if tc.want == "" && !errors.As(err, new(*lifecycle.IllegalTransition)) ||
 			tc.want != "" && (err != nil || next.State != tc.want) {
 			t.Errorf("%s: it is %q: %v", name, next.State, err)

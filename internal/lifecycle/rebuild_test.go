@@ -26,7 +26,7 @@ func reads(r lifecycle.Record) lifecycle.Reason {
 // Credentials that are lost stay so when an unbind has failed: the binding is
 // not shown as one that never had any (GETB-01).
 func TestLostCredentialsStayLost(t *testing.T) {
-	b := expect.Get(first(rebuilt(t).BeginDelete(start("unbind", at(0)))))(t)
+	b := expect.Get(rebuilt(t).BeginDelete(start("unbind", at(0))))(t)
 	b = expect.Get(b.Fail(at(0), lifecycle.Failure{Message: "No."}))(t)
 	expect.Same(t, "the state", lifecycle.DeleteFailed, b.State)
 	expect.Same(t, "read", lifecycle.Unprocessable, reads(b))
@@ -39,15 +39,15 @@ func gone(s lifecycle.Sealed) bool { return string(s) == "lost" }
 func TestLose(t *testing.T) {
 	begun := start("op", at(0))
 	provision := func(parameters string) lifecycle.Record {
-		return expect.Get(first(lifecycle.Record{Key: instanceKey}.BeginCreate(begun, lifecycle.Record{Provider: "demo",
-			Attributes: lifecycle.Attributes{PlanID: "plan", OrganizationGUID: "o", Parameters: lifecycle.Sealed(parameters)}})))(t)
+		return expect.Get(lifecycle.Record{Key: instanceKey}.BeginCreate(begun, lifecycle.Record{Provider: "demo",
+			Attributes: lifecycle.Attributes{PlanID: "plan", OrganizationGUID: "o", Parameters: lifecycle.Sealed(parameters)}}))(t)
 	}
 	ready := func(parameters string) lifecycle.Record {
 		return expect.Get(provision(parameters).Succeed(at(0), nil))(t)
 	}
 	update := func(parameters, target string) lifecycle.Record {
 		to := lifecycle.Attributes{PlanID: "plan-2", Parameters: lifecycle.Sealed(target)}
-		return expect.Get(first(ready(parameters).BeginUpdate(begun, to)))(t)
+		return expect.Get(ready(parameters).BeginUpdate(begun, to))(t)
 	}
 	for name, c := range map[string]struct {
 		was        lifecycle.Record
@@ -63,7 +63,7 @@ func TestLose(t *testing.T) {
 		"UpdatingFromLost":   {update("lost", "kept"), lifecycle.Updating, lifecycle.InProgress, "", true},
 		"UpdatingToLost":     {update("kept", "lost"), lifecycle.Ready, lifecycle.Failed, "kept", false},
 		"UpdatingNeverGiven": {update("", "lost"), lifecycle.Ready, lifecycle.Failed, "", false},
-		"Deleting":           {expect.Get(first(ready("lost").BeginDelete(begun)))(t), lifecycle.Deleting, lifecycle.InProgress, "", true},
+		"Deleting":           {expect.Get(ready("lost").BeginDelete(begun))(t), lifecycle.Deleting, lifecycle.InProgress, "", true},
 	} {
 		i, err := c.was.Lose(gone, at(0))
 		if err != nil || i.State != c.state || i.Operation.Phase != c.phase || string(i.Attributes.Parameters) != c.parameters ||
@@ -78,14 +78,14 @@ func TestLose(t *testing.T) {
 
 func TestLoseOfABinding(t *testing.T) {
 	bind := func(parameters, secret string) lifecycle.Record {
-		return expect.Get(first(lifecycle.Record{Key: bindingKey}.BeginCreate(start("op", at(0)), lifecycle.Record{
+		return expect.Get(lifecycle.Record{Key: bindingKey}.BeginCreate(start("op", at(0)), lifecycle.Record{
 			Attributes:  lifecycle.Attributes{Parameters: lifecycle.Sealed(parameters)},
-			BindingOnly: lifecycle.BindingOnly{AppGUID: "app", Secret: lifecycle.Sealed(secret)}})))(t)
+			BindingOnly: lifecycle.BindingOnly{AppGUID: "app", Secret: lifecycle.Sealed(secret)}}))(t)
 	}
 	ready := func(secret, grant string) lifecycle.Record {
 		return expect.Get(bind("", secret).Succeed(at(0), lifecycle.Sealed(grant)))(t)
 	}
-	unbind := expect.Get(first(ready("lost", "lost").BeginDelete(start("op", at(0)))))(t)
+	unbind := expect.Get(ready("lost", "lost").BeginDelete(start("op", at(0))))(t)
 	for name, c := range map[string]struct {
 		was   lifecycle.Record
 		state lifecycle.State

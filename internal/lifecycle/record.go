@@ -223,13 +223,12 @@ func (r Record) clone() Record {
 	return r
 }
 
-// begun returns the record after an event that makes a new operation the current one, and the operation that it replaces.
-func (r Record) begun(e Event, s Start, kind Kind) (Record, *PastOperation, error) {
+// begun returns the record after an event that makes a new operation the current one.
+func (r Record) begun(e Event, s Start, kind Kind) (Record, error) {
 	r, err := r.next(e)
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
-	past := r.past(s.Now)
 	r.Failed = r.failedBefore(s, kind)
 	r.Operation = &Operation{
 		ID: s.ID, Kind: kind, Phase: InProgress, Started: after(s.Now, r.last()), Deadline: s.Now.Add(s.Timeout),
@@ -248,7 +247,7 @@ func (r Record) begun(e Event, s Start, kind Kind) (Record, *PastOperation, erro
 	case kind.Creates():
 		r.CreateReceived = after(earlier(s.Received, s.Now), later(r.CreateReceived, r.DeleteReceived))
 	}
-	return r, past, nil
+	return r, nil
 }
 
 // failedBefore returns the failed creation to remember beside a new operation. There is one
@@ -266,25 +265,31 @@ func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 	}
 }
 
-// past returns the PastOperation that remembers the current operation, as cancelled if it was
-// still running (LOP-16). A former life has none: its operations were remembered when it was
-// set aside, and no platform knows of later ones.
-func (r *Record) past(now time.Time) *PastOperation {
-	if r.Operation == nil || r.Key.Life != "" {
+// Past returns the PastOperation that remembers the operation that r, which has just begun another one, replaced in the
+// record before it; nil if it replaced none.
+func (r Record) Past(before Record) *PastOperation {
+	if !r.replaced(before) || before.Forgotten(r.Operation.Next) {
 		return nil
 	}
-	op := *r.Operation
+	op := r.cancelled(*before.Operation)
+	op.Target, op.Source, op.Unbound, op.TakenBy, op.Before, op.Parameters = nil, nil, "", "", "", nil
+	return &PastOperation{Key: r.Key, Operation: op, Expires: r.Operation.Next.Add(Retention)}
+}
+
+// replaced reports whether another operation took the place of the one of the record before. A former life remembers none:
+// its operations were remembered when it was set aside, and no platform knows of later ones.
+func (r Record) replaced(before Record) bool {
+	return r.Key.Life == "" && r.Operation != nil && before.Operation != nil && r.Operation.ID != before.Operation.ID
+}
+
+// cancelled returns an operation that the current one replaced, as cancelled if it was still running (LOP-16).
+func (r Record) cancelled(op Operation) Operation {
 	if op.Phase == InProgress {
-		op.Phase, op.Settled, op.Cancelled = Failed, after(now, op.Started), true
+		op.Phase, op.Settled, op.Cancelled = Failed, r.Operation.Started, true
 		op.Next, op.Faults, op.Trouble = time.Time{}, 0, ""
 		op.Description = "The operation was cancelled by a later deletion."
 	}
-	var ended *Entry
-	if r.InProgress() {
-		ended = r.entry(op)
-	}
-	op.Target, op.Source, op.Unbound, op.TakenBy, op.Before, op.Parameters = nil, nil, "", "", "", nil
-	return &PastOperation{Key: r.Key, Operation: op, Expires: now.Add(Retention), Ended: ended}
+	return op
 }
 
 // settle ends the current operation.

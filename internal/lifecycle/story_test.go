@@ -15,7 +15,7 @@ import (
 // A deed is one event of a story, and all that it changes in the record.
 type deed struct {
 	reason string
-	do     func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error)
+	do     func(lifecycle.Record) (lifecycle.Record, error)
 	change func(*lifecycle.Record)
 	minute int
 	begins bool // an operation begins, which replaces another one
@@ -30,12 +30,12 @@ func testStory(t *testing.T, key lifecycle.Key, story []deed) {
 	record.Version = 7
 	for n, d := range story {
 		before := deepCopy(record)
-		next, past, err := d.do(record)
+		next, err := d.do(record)
 		if err != nil {
 			t.Fatalf("deed %d, %s: %v", n, d.reason, err)
 		}
 		same(t, d.reason+": the record it was made from", before, record)
-		was := before.Operation
+		was, past := before.Operation, next.Past(record)
 		d.change(&before)
 		same(t, d.reason, before, next)
 		if (past == nil) != (was == nil || !d.begins) {
@@ -53,15 +53,6 @@ func testStory(t *testing.T, key lifecycle.Key, story []deed) {
 			}
 		}
 		record = next
-	}
-}
-
-// settled is what a deed does that replaces no operation.
-func settled(do func(lifecycle.Record) (lifecycle.Record,
-	error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
-	return func(r lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
-		next, err := do(r)
-		return next, nil, err
 	}
 }
 
@@ -89,7 +80,7 @@ func (m machine) creates(id string, minute int) deed {
 	}
 	return deed{
 		reason: "a creation begins", minute: minute, begins: true,
-		do: func(r lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+		do: func(r lifecycle.Record) (lifecycle.Record, error) {
 			fresh := m.fresh
 			fresh.Version, fresh.State, fresh.Wary = 99, lifecycle.Ready, true
 			fresh.Incarnation, fresh.Created, fresh.Unusable = "another", at(99), true
@@ -108,7 +99,7 @@ func (m machine) creates(id string, minute int) deed {
 func updates(id string, minute int, plan string) deed {
 	return deed{
 		reason: "an update begins, and the attributes stay as they are", minute: minute, begins: true,
-		do: func(i lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+		do: func(i lifecycle.Record) (lifecycle.Record, error) {
 			return i.BeginUpdate(start(id, at(minute)), attributes(plan))
 		},
 		change: func(i *lifecycle.Record) {
@@ -123,7 +114,7 @@ func updates(id string, minute int, plan string) deed {
 func deletes(id string, minute int) deed {
 	return deed{
 		reason: "a deletion begins, and the attributes stay for the steps that remove things", minute: minute, begins: true,
-		do: func(r lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+		do: func(r lifecycle.Record) (lifecycle.Record, error) {
 			return r.BeginDelete(start(id, at(minute)))
 		},
 		change: func(r *lifecycle.Record) {
@@ -141,7 +132,7 @@ func deletes(id string, minute int) deed {
 // settles ends the operation, which is due no more.
 func settles(reason string, phase lifecycle.Phase, minute int, message string,
 	do func(lifecycle.Record) (lifecycle.Record, error), change func(*lifecycle.Record)) deed {
-	return deed{reason: reason, do: settled(do), change: func(r *lifecycle.Record) {
+	return deed{reason: reason, do: do, change: func(r *lifecycle.Record) {
 		r.Operation, r.Due = ended(r.Operation, phase, minute, message), time.Time{}
 		change(r)
 	}}
@@ -164,9 +155,9 @@ func fails(reason string, minute int, f lifecycle.Failure, change func(*lifecycl
 
 // entombs is a deletion, received at a minute, of what there is not.
 func entombs(reason string, minute, received int, change func(*lifecycle.Record)) deed {
-	return deed{reason: reason, change: change, do: settled(func(r lifecycle.Record) (lifecycle.Record, error) {
+	return deed{reason: reason, change: change, do: func(r lifecycle.Record) (lifecycle.Record, error) {
 		return r.Entomb(at(minute), at(received))
-	})}
+	}}
 }
 
 func ready(i *lifecycle.Record) { i.State = lifecycle.Ready }
@@ -209,7 +200,7 @@ func entombed(key lifecycle.Key, minute int) func(*lifecycle.Record) {
 }
 
 func inCourse(reason string, do func(lifecycle.Record) lifecycle.Record, change func(*lifecycle.Record)) deed {
-	return deed{reason: reason, do: settled(func(i lifecycle.Record) (lifecycle.Record, error) { return do(i), nil }),
+	return deed{reason: reason, do: func(i lifecycle.Record) (lifecycle.Record, error) { return do(i), nil },
 		change: change}
 }
 
@@ -333,9 +324,9 @@ func bindingFails(reason string, minute int, state lifecycle.State) deed {
 func removed(reason string, minute int, change func(*lifecycle.Record)) deed {
 	return deed{
 		reason: reason,
-		do: settled(func(b lifecycle.Record) (lifecycle.Record, error) {
+		do: func(b lifecycle.Record) (lifecycle.Record, error) {
 			return b.Remove(at(minute), at(minute).Add(-time.Second))
-		}),
+		},
 		change: func(b *lifecycle.Record) {
 			b.DeleteReceived = at(minute).Add(-time.Second)
 			buried(minute)(b)

@@ -188,8 +188,8 @@ func TestLeasesAreFew(t *testing.T) {
 // creation ends it, as cancelled; a tombstone's entry keeps the plan that the instance had.
 func TestEnded(t *testing.T) {
 	begun := lifecycle.Start{ID: "op", Now: at(0), Timeout: 3600e9, Parameters: []string{"size"}}
-	running := expect.Get(first(lifecycle.Record{Key: instanceKey}.BeginCreate(begun,
-		lifecycle.Record{Attributes: lifecycle.Attributes{PlanID: "small"}})))(t)
+	running := expect.Get(lifecycle.Record{Key: instanceKey}.BeginCreate(begun,
+		lifecycle.Record{Attributes: lifecycle.Attributes{PlanID: "small"}}))(t)
 	failed := expect.Get(running.Fail(at(5), lifecycle.Failure{Message: "No room."}))(t)
 	want := &lifecycle.Entry{Key: running.Key, Incarnation: "op", ID: "op", Kind: lifecycle.Provision,
 		Phase: lifecycle.Failed, Description: "No room.", Started: at(0), Ended: at(5), PlanID: "small",
@@ -197,9 +197,9 @@ func TestEnded(t *testing.T) {
 	expect.Same(t, "of a failure", want, failed.Ended(running))
 	expect.Same(t, "of a running operation", nil, running.Looked(at(1), lifecycle.Look{}).Ended(running))
 	expect.Same(t, "of a later write of the record", nil, failed.Ended(failed))
-	deleting, past, err := running.BeginDelete(lifecycle.Start{ID: "remove", Now: at(3)})
+	deleting, err := running.BeginDelete(lifecycle.Start{ID: "remove", Now: at(3)})
 	expect.OK(t, err)
-	e := past.Ended
+	e := deleting.Ended(running)
 	holds(t, e != nil && e.ID == "op" && e.Cancelled && e.Phase == lifecycle.Failed && e.PlanID == "small", "the first", e)
 	gone := expect.Get(deleting.Succeed(at(4), nil))(t)
 	e = gone.Ended(deleting)

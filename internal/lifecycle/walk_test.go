@@ -71,7 +71,7 @@ func (w *walker) event() (way string) {
 	way = name(was.State) + "/" + string(e)
 	w.trail = append(w.trail, string(e))
 	w.ids++
-	next, past, legal := w.tries(w.T, w.table, was, e, w.now, fmt.Sprint("op-", w.ids), was.State)
+	next, legal := w.tries(w.T, w.table, was, e, w.now, fmt.Sprint("op-", w.ids), was.State)
 	if !legal {
 		return way
 	}
@@ -79,6 +79,10 @@ func (w *walker) event() (way string) {
 	is := &w.record
 	ofPlatform := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete
 	begun := ofPlatform || e == lifecycle.BeginOrphanDeletion || e == lifecycle.BeginQuarantine || e == lifecycle.BeginRelease
+	past := next.Past(was)
+	if !ofPlatform { // only a former life's operation is replaced otherwise
+		past = nil
+	}
 	if (past != nil) != (ofPlatform && was.Operation != nil) {
 		w.Errorf("%s: the past operation is %+v, and the operation was %+v", way, past, was.Operation)
 	}

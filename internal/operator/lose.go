@@ -69,7 +69,7 @@ func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) (lifecycle.R
 	}
 	is, err := was.Lose(func(s lifecycle.Sealed) bool { return lost[string(s)] }, r.Now())
 	if err == nil {
-		err = r.Records.Commit(ctx, ledger.Put(is), ledger.Log(is.Ended(was)))
+		err = r.Records.Commit(ctx, ledger.Put(is))
 	}
 	return is, err
 }

@@ -327,7 +327,7 @@ func TestReconcileLocksTheLoginOfAnEarlierLifeAlone(t *testing.T) {
 	q.State, q.Kept.Name = lifecycle.Ready, "stray"
 	was := s.record(lifecycle.Key{Platform: "p", Instance: "i", Binding: "removed"})
 	expect.Same(t, "it exists", false, was.Exists())
-	again, _, err := was.BeginCreate(lifecycle.Start{ID: s.id(), Now: s.clock, Timeout: time.Hour}, was)
+	again, err := was.BeginCreate(lifecycle.Start{ID: s.id(), Now: s.clock, Timeout: time.Hour}, was)
 	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(q), ledger.Put(again))))
 	if got := s.reconciles(true); len(got.Locked) != 1 || h.locked["stray"] || !h.locked["i-removed"] || got.Logins != 1 {
 		t.Errorf("%+v, locked %v", got, h.locked)

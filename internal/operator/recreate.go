@@ -77,12 +77,12 @@ func (c *Console) again(ctx context.Context, r lifecycle.Record, depends ...ledg
 	if err != nil {
 		return Row{}, err
 	}
-	next, past, err := r.BeginCreate(c.Begin(timeout), r)
+	next, err := r.BeginCreate(c.Begin(timeout), r)
 	if err != nil {
 		return Row{}, err
 	}
 	return c.drive(ctx, "recreate", next,
-		append(depends, former, ledger.PutPast(past), ledger.FirstTargetUse(r, next, c.Now()))...)
+		append(depends, former, ledger.FirstTargetUse(r, next, c.Now()))...)
 }
 
 // restores reports whether the instance was ordered as a restore of another one. Created without

@@ -64,7 +64,7 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 				"and --space")
 		}
 		out.Kept = c.row(r)
-		return out, c.Records.Commit(ctx, ledger.Put(r), ledger.Log(r.Acted("allow undelete", c.NewID(), c.Now())))
+		return out, c.Records.Commit(ctx, ledger.Put(r), ledger.Put(r.Acted("allow undelete", c.NewID(), c.Now())))
 	})
 }
 

@@ -64,7 +64,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 	same := func(*lifecycle.Record) {}
 	put("twice", "1", same)
 	put("twice", "2", same)
-	put("removed", "1", func(r *lifecycle.Record) { *r, _, _ = r.BeginDelete(lifecycle.Start{ID: "op", Now: now}) })
+	put("removed", "1", func(r *lifecycle.Record) { *r, _ = r.BeginDelete(lifecycle.Start{ID: "op", Now: now}) })
 	put("nowhere", "1", func(r *lifecycle.Record) { r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "", "" })
 	put("unoffered", "1", func(r *lifecycle.Record) { r.Attributes.ServiceID = "gone" })
 	for id, why := range map[string]string{
@@ -150,7 +150,7 @@ func TestAFormerLifeIsListedAsSuch(t *testing.T) {
 	s := newSite(t)
 	s.provision("i", "sync")
 	life := kept(lifecycle.Key{Platform: "p", Instance: "i"}, "before", s.clock.Add(time.Hour))
-	gone, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: s.clock, Timeout: time.Hour})
+	gone, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: s.clock, Timeout: time.Hour})
 	gone.Key = life.Key.Former("earlier")
 	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life), ledger.Put(gone))))
 	for state, want := range map[string][]string{"": {"", "earlier"}, "quarantined": {"before"}, "deleting": {"earlier"},

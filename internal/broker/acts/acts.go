@@ -82,7 +82,7 @@ func (a Acts) Retry(ctx context.Context, token string, seen *lifecycle.Operation
 		case r.Operation.Attempt != seen.Attempt:
 			return Done{}, Refuse("it was started again meanwhile, so nothing was done: look at it again")
 		}
-		r, past, err := r.Restarted(a.Begin(a.OperationTimeout))
+		r, err = r.Restarted(a.Begin(a.OperationTimeout))
 		if errors.As(err, new(*lifecycle.IllegalTransition)) {
 			err = Refuse("the %s is %q: only a running operation can be started again, and only what a failed "+
 				"creation or deletion left can be deleted by a retry", r.Noun(), r.State)
@@ -90,7 +90,7 @@ func (a Acts) Retry(ctx context.Context, token string, seen *lifecycle.Operation
 		if err != nil {
 			return Done{}, err
 		}
-		return a.Drive(ctx, "retry", r, ledger.PutPast(past))
+		return a.Drive(ctx, "retry", r)
 	})
 }
 
@@ -107,7 +107,7 @@ func (a Acts) Settle(ctx context.Context, token, message string) (Done, error) {
 		}
 		failed, err := r.Fail(a.Now(), lifecycle.Failure{Message: message})
 		if err == nil {
-			err = a.Records.Commit(ctx, ledger.Put(failed), ledger.Log(failed.Ended(r)), a.acted("settle", r))
+			err = a.Records.Commit(ctx, ledger.Put(failed), a.acted("settle", r))
 		}
 		return Done{Record: failed}, err
 	})
@@ -145,7 +145,7 @@ func (a Acts) Discard(ctx context.Context, key lifecycle.Key) (Done, error) {
 			return Done{}, Refuse("the owner of %q has a record, which is %q: have its platform delete it",
 				former.Kept.Name, is.State)
 		}
-		if former, _, err = former.BeginDelete(a.Begin(a.OperationTimeout)); err != nil {
+		if former, err = former.BeginDelete(a.Begin(a.OperationTimeout)); err != nil {
 			return Done{}, err
 		}
 		return a.Drive(ctx, "delete from quarantine", former, ledger.Check(is))
@@ -177,7 +177,7 @@ func (a Acts) Drive(ctx context.Context, act string, r lifecycle.Record, with ..
 
 // acted returns the change that adds an operator's act to the history of the instance.
 func (a Acts) acted(act string, r lifecycle.Record) ledger.Change {
-	return ledger.Log(r.Acted(act, a.NewID(), a.Now()))
+	return ledger.Put(r.Acted(act, a.NewID(), a.Now()))
 }
 
 // decideTimeout bounds how long a decision is repeated while others write the same record.

@@ -366,7 +366,7 @@ func TestWhoAsked(t *testing.T) {
 	d.put(r)
 	e := lifecycle.Entry{Key: own, Incarnation: r.Incarnation, ID: "op", Kind: operation.Update, Phase: lifecycle.Succeeded,
 		Ended: epoch, Asker: r.Operation.Asker}
-	expect.OK(t, d.records.Commit(t.Context(), ledger.Log(&e)))
+	expect.OK(t, d.records.Commit(t.Context(), ledger.Put(e)))
 	d.signInTo(reads)
 	d.sees(d.console("instance?platform=cf&id="+own.Instance), http.StatusOK, "Asked by</dt><dd>duke", "by duke")
 	d.signIn(own)

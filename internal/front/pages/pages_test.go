@@ -394,7 +394,7 @@ func TestAPageTellsWhatHappened(t *testing.T) {
 			e.Key = own
 		}
 		e.Incarnation = cmp.Or(e.Incarnation, "first")
-		expect.OK(t, d.records.Commit(t.Context(), ledger.Log(&e)))
+		expect.OK(t, d.records.Commit(t.Context(), ledger.Put(e)))
 	}
 	w := d.page(own)
 	d.sees(w, http.StatusOK, "app-7", "1 hour ago", "Created",
@@ -473,7 +473,7 @@ func TestAPageStaysSmall(t *testing.T) {
 	}
 	var many []ledger.Change
 	for n := range 10_000 {
-		many = append(many, ledger.Log(&lifecycle.Entry{Key: own, Incarnation: "first", ID: fmt.Sprint(n),
+		many = append(many, ledger.Put(lifecycle.Entry{Key: own, Incarnation: "first", ID: fmt.Sprint(n),
 			Kind: operation.Update, Phase: lifecycle.Failed, Description: long, Started: epoch,
 			Ended: epoch.Add(time.Duration(n) * time.Second), Parameters: []string{"a-name", "another"}}))
 	}
@@ -511,7 +511,7 @@ func TestMarkupIsText(t *testing.T) {
 		BindingOnly: lifecycle.BindingOnly{AppGUID: markup}})
 	e := lifecycle.Entry{Key: k, ID: "e", Act: markup, Ended: epoch, Description: markup, Parameters: []string{markup},
 		AppGUID: markup}
-	expect.OK(t, d.records.Commit(t.Context(), ledger.Log(&e)))
+	expect.OK(t, d.records.Commit(t.Context(), ledger.Put(e)))
 	before, link := d.page(k), d.ask("GET", pages.EnterPath(markup), nil)
 	d.signIn(k)
 	w := d.page(k)

@@ -55,12 +55,12 @@ func record(t *testing.T, f *Folder, v vault.Vault, id string) {
 	}
 	start := lifecycle.Start{ID: newID(), Now: at, Received: at, Timeout: time.Hour}
 	key := lifecycle.Key{Platform: "default", Instance: id}
-	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo",
+	i, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo",
 		Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
 	expect.OK(t, err)
 	i = expect.Get(i.Succeed(at, nil))(t)
 	key.Binding = "b"
-	b, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
+	b, err := lifecycle.Record{Key: key}.BeginCreate(start,
 		lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: seal(key, vault.Secret)}})
 	expect.OK(t, err)
 	b = expect.Get(b.Succeed(at, seal(key, vault.Grant)))(t)

@@ -29,37 +29,12 @@ func PutFormer(ctx context.Context, records interface {
 	return Put(*former), err
 }
 
-// PutPast records a finished operation; nil needs no change.
-func PutPast(p *lifecycle.PastOperation) Change {
-	if p == nil {
-		return Change{}
-	}
-	return Put(*p)
-}
-
-// Log writes an entry of a history; nil needs no change.
-func Log(e *lifecycle.Entry) Change {
-	if e == nil {
-		return Change{}
-	}
-	return Put(*e)
-}
-
-// logged adds the history entries of the operations that these changes cancel.
-func logged(changes []Change) []Change {
-	for _, c := range changes {
-		if past, is := c.body.(*lifecycle.PastOperation); is {
-			changes = append(changes, Log(past.Ended))
-		}
-	}
-	return changes
-}
-
 // lookUpTimeout bounds the look-up of a commit whose answer was lost. It applies even after the
 // commit's own time is over.
 const lookUpTimeout = 2 * time.Second
 
-// Commit applies all changes or none. ErrConflict means that nothing was written because a record had
+// Commit applies all changes or none. Beside each record it writes what follows from the change: the record's item of the
+// directory, the operation that another one replaced, and the entry of an operation that ended. ErrConflict means that nothing was written because a record had
 // changed. After any other error it is unknown whether the changes were written. Such errors are rare:
 // if the answer to a commit is lost, Commit looks the result up before it reports an error.
 func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
@@ -67,7 +42,7 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	var batch []store.Change
 	var mine store.Record // one of the records that this commit writes, by which it is recognised
 	var written []*decoded
-	changes, err := l.listed(ctx, logged(changes))
+	changes, err := l.beside(ctx, changes)
 	if err != nil {
 		return fmt.Errorf("reading the directory: %w", err)
 	}

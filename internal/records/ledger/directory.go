@@ -27,11 +27,11 @@ func listingOf(r lifecycle.Record) *Listing {
 	return &Listing{Key: r.Key, Created: r.Created}
 }
 
-// listed adds the changes of the directory to the changes of instances.
-func (l *Ledger) listed(ctx context.Context, changes []Change) ([]Change, error) {
+// beside adds what follows from the changes of records (see Commit).
+func (l *Ledger) beside(ctx context.Context, changes []Change) ([]Change, error) {
 	for _, c := range changes {
 		r, is := c.body.(*lifecycle.Record)
-		if !is || r.IsBinding() {
+		if !is {
 			continue
 		}
 		before, err := l.before(ctx, r.Key, c.stored.Record.Version)
@@ -41,6 +41,8 @@ func (l *Ledger) listed(ctx context.Context, changes []Change) ([]Change, error)
 		from, to := listingOf(before), listingOf(*r)
 		if c.stored.Action == store.ActionDelete {
 			to = nil
+		} else {
+			changes = append(changes, put(r.Past(before)), put(r.Ended(before)))
 		}
 		if from != nil && to != nil && directoryKey(*from) == directoryKey(*to) {
 			continue

@@ -65,7 +65,7 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	}
 	expect.Same(t, "a platform's object", `{"a":"<&>"}`, string(i.Attributes.Context))
 	// A replaced operation takes its unknown members along.
-	next, _, err := i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
+	next, err := i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
 	expect.OK(t, err)
 	expect.OK(t, l.Commit(ctx, ledger.Put(next)))
 	body := string(raw(t, s, keys["Instance"], nil))
@@ -182,7 +182,7 @@ func TestNothingChangesWhatIsRemembered(t *testing.T) {
 				_ = i.Redriven(epoch)
 				_, _ = i.Succeed(epoch, nil)
 				_, _ = i.Fail(epoch, lifecycle.Failure{Message: "x"})
-				_, _, _ = i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch})
+				_, _ = i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch})
 			}
 		})
 	}
@@ -355,7 +355,8 @@ func item(r store.Record) int {
 func TestLargestRecordsFit(t *testing.T) {
 	const dynamoItem = 400 << 10
 	i, b, past := enlarged[lifecycle.Record](t), enlarged[lifecycle.Record](t), enlarged[lifecycle.PastOperation](t)
-	i.Key.Binding, i.Version, b.Version, past.Version, past.Ended.Version = "", 0, 0, 0, 0
+	entry := enlarged[lifecycle.Entry](t)
+	i.Key.Binding, i.Version, b.Version, past.Version, entry.Version = "", 0, 0, 0, 0
 	i.BindingOnly, b.InstanceOnly = lifecycle.BindingOnly{}, lifecycle.InstanceOnly{}
 	a := &b.Attributes // what only an instance's are
 	a.OrganizationGUID, a.SpaceGUID, a.MaintenanceVersion, a.DashboardURL, a.Snapshot = "", "", "", "", nil
@@ -366,7 +367,7 @@ func TestLargestRecordsFit(t *testing.T) {
 	i.Made.Found, b.Made.Found = nil, nil                // stands in the place of the state, which is larger when sealed
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}
 	l := over(s)
-	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPast(&past),
+	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.Put(past), ledger.Put(entry),
 		ledger.Put(lifecycle.Pointer{Key: b.Key})); err != nil {
 		t.Fatalf("what the limits allow is refused: %v", err)
 	}

@@ -69,6 +69,14 @@ func Put[T Entry](entry T) Change {
 	return Change{store.Put(r), &entry}
 }
 
+// put is Put of an entry that may be nil, which needs no change.
+func put[T Entry](entry *T) Change {
+	if entry == nil {
+		return Change{}
+	}
+	return Put(*entry)
+}
+
 // Delete removes the entry at the version that was read; an entry of version 0 needs no change.
 func Delete[T Entry](entry T) Change {
 	r, _ := envelopeOf(&entry)

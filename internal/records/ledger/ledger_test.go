@@ -49,7 +49,7 @@ func creating(t *testing.T, key lifecycle.Key, at time.Time, ordered lifecycle.R
 	t.Helper()
 	start := lifecycle.Start{ID: "operation-000000000001", Now: at, Received: at, Timeout: time.Hour,
 		Asker: lifecycle.Asker{Request: "r", IdentityPlatform: "cf", Identity: lifecycle.Sealed("sealed")}}
-	r, _, err := lifecycle.Record{Key: key}.BeginCreate(start, ordered)
+	r, err := lifecycle.Record{Key: key}.BeginCreate(start, ordered)
 	expect.OK(t, err)
 	return r
 }
@@ -119,20 +119,18 @@ func TestRecordsKeepEveryField(t *testing.T) {
 	b := filled[lifecycle.Record]()
 	b.Key, b.Version = binding, 0
 	p := lifecycle.Pointer{Key: binding}
-	past := filled[lifecycle.PastOperation]()
-	past.Version, past.Ended.Version, past.Ended.Key = 0, 0, binding
-	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.Put(p), ledger.PutPast(&past)))
-	i.Version, b.Version, p.Version, past.Version = 1, 1, 1, 1
+	past, entry := filled[lifecycle.PastOperation](), filled[lifecycle.Entry]()
+	past.Version, entry.Version, entry.Key = 0, 0, binding
+	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.Put(p), ledger.Put(past), ledger.Put(entry)))
+	i.Version, b.Version, p.Version, past.Version, entry.Version = 1, 1, 1, 1, 1
 
 	expect.Same(t, "instance", i, read(t, l, instance))
 	expect.Same(t, "binding", b, read(t, l, binding))
 	expect.Same(t, "pointer", p, expect.Get(l.Pointer(ctx, "p", "b"))(t))
 	logged, _, err := l.History(ctx, instance, "", 0)
 	expect.OK(t, err)
-	past.Ended.Version = 1
-	expect.Same(t, "history", []lifecycle.Entry{*past.Ended}, logged)
-	forgotten := past.Ended.Ended.Add(lifecycle.HistoryKept)
-	past.Ended = nil
+	expect.Same(t, "history", []lifecycle.Entry{entry}, logged)
+	forgotten := entry.Ended.Add(lifecycle.HistoryKept)
 	expect.Same(t, "past operation", past, expect.Get(l.PastOperation(ctx, past.Operation.ID, epoch))(t))
 	gotNext, _, err := l.NextBinding(ctx, instance, "")
 	expect.OK(t, err)
@@ -216,7 +214,7 @@ func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 	ctx, l := context.Background(), over(newStore(t))
 	i := expect.Get(lifecycle.Record{Key: instance}.Entomb(epoch, epoch))(t)
 	past := lifecycle.PastOperation{Operation: lifecycle.Operation{ID: "o"}, Expires: epoch.Add(lifecycle.Retention)}
-	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.PutPast(&past)))
+	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(past)))
 	for name, tc := range map[string]struct {
 		at    time.Time
 		state lifecycle.State
@@ -373,7 +371,7 @@ func TestDirectory(t *testing.T) {
 		t.Helper()
 		now = now.Add(time.Second)
 		start := lifecycle.Start{ID: now.Format("at150405"), Now: now}
-		r, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{})
+		r, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{})
 		bound := lifecycle.Record{Key: key.BindingKey("b"), State: lifecycle.Ready}
 		expect.OK(t, errors.Join(err, over(s).Commit(ctx, ledger.Put(r), ledger.Put(bound))))
 	}
@@ -403,7 +401,7 @@ func TestDirectory(t *testing.T) {
 	r := expect.Get(over(s).Record(ctx, lifecycle.Key{Platform: "p", Instance: "1"}, now))(t)
 	r = expect.Get(r.Fail(now, lifecycle.Failure{}))(t)
 	former := r.SetAside(now)
-	again, _, err := r.BeginCreate(lifecycle.Start{ID: "again", Now: now}, lifecycle.Record{})
+	again, err := r.BeginCreate(lifecycle.Start{ID: "again", Now: now}, lifecycle.Record{})
 	expect.OK(t, errors.Join(err, over(s).Commit(ctx, ledger.Put(again), ledger.Put(*former))))
 	expect.Same(t, "two lives", []string{"p/1", "p/3#", "p/1" + former.Key.Life}, listed("p", 0))
 	former.Version, again.Version = 1, 2

@@ -182,7 +182,7 @@ func (s *Stage) ready() {
 			Ended:   Epoch.Add(-2 * time.Hour), Parameters: []string{"size"},
 			Description: "The server has no room for a database of this size."},
 	} {
-		s.put(ledger.Log(&e))
+		s.put(ledger.Put(e))
 	}
 }
 
@@ -225,7 +225,7 @@ func (s *Stage) long() {
 	s.facts("long", word)
 	for n := range 25 {
 		s.binding(k, n, word)
-		s.put(ledger.Log(&lifecycle.Entry{
+		s.put(ledger.Put(lifecycle.Entry{
 			Key: k, Incarnation: "first", ID: fmt.Sprint(n), Kind: operation.Update, Phase: lifecycle.Failed,
 			Ended:       Epoch.Add(-time.Duration(n) * time.Hour),
 			Description: word, Parameters: []string{word}, AppGUID: word,
@@ -244,5 +244,5 @@ func (s *Stage) Finish(scene string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.put(ledger.Put(done), ledger.Log(done.Ended(r)))
+	s.put(ledger.Put(done))
 }

@@ -86,7 +86,7 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 		for i := from; i < from+at; i++ {
 			key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint("ready-", i)}
 			start := lifecycle.Start{ID: fmt.Sprintf("operation-%012d", i), Now: epoch, Received: epoch, Timeout: time.Hour}
-			instance, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
+			instance, err := lifecycle.Record{Key: key}.BeginCreate(start,
 				lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s", PlanID: "p"}})
 			expect.OK(t, err)
 			changes = append(changes, ledger.Put(expect.Get(instance.Succeed(epoch, nil))(t)))
@@ -147,7 +147,7 @@ func TestASweepDoesNotSeeWhatTheTableDrops(t *testing.T) {
 		key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}
 		tombstone := expect.Get(lifecycle.Record{Key: key}.Entomb(epoch, epoch))(t)
 		past := lifecycle.PastOperation{Key: key, Operation: lifecycle.Operation{ID: s.id()}, Expires: epoch.Add(lifecycle.Retention)}
-		changes = append(changes, ledger.Put(tombstone), ledger.PutPast(&past),
+		changes = append(changes, ledger.Put(tombstone), ledger.Put(past),
 			ledger.Put(ledger.Sighting{Provider: "demo", Name: fmt.Sprint(n), First: epoch}))
 	}
 	changes = append(changes, ledger.PutReport(ledger.Report{Started: epoch, Ended: epoch}, "report"))

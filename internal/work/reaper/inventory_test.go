@@ -141,7 +141,7 @@ func (s *stock) recorded(id string, deleted bool) lifecycle.Thing {
 	i := expect.Get(s.record(key).Succeed(s.now, nil))(s)
 	if deleted {
 		start := lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: time.Hour}
-		begun, _, err := i.BeginDelete(start)
+		begun, err := i.BeginDelete(start)
 		expect.OK(s, err)
 		i = expect.Get(begun.Succeed(s.now, nil))(s)
 	}
@@ -226,7 +226,7 @@ func TestAThingOfAFormerLife(t *testing.T) {
 			was := s.state("i")
 			tc.aside(s, was)
 			start := lifecycle.Start{ID: "next", Now: s.now, Received: s.now, Timeout: 365 * 24 * time.Hour}
-			next, _, err := was.BeginCreate(start, was)
+			next, err := was.BeginCreate(start, was)
 			expect.OK(t, err)
 			s.commit(ledger.Put(expect.Get(next.Succeed(s.now, nil))(t)))
 			s.sees("the thing", tc.want, s.twice())

@@ -63,7 +63,7 @@ func (r *Reaper) release(ctx context.Context, l lives, now time.Time, report *Re
 
 // endQuarantine begins the deletion of a thing in quarantine.
 func (r *Reaper) endQuarantine(ctx context.Context, l lives, now time.Time, report *Report) error {
-	former, _, err := l.former.BeginDelete(r.start(now))
+	former, err := l.former.BeginDelete(r.start(now))
 	if err != nil {
 		return err
 	}

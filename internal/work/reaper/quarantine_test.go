@@ -59,7 +59,7 @@ func (s *stock) rest(d time.Duration) {
 func updated(s *stock) {
 	s.Helper()
 	start := lifecycle.Start{ID: "update", Now: s.now, Timeout: 100 * 24 * time.Hour}
-	r, _, err := s.state("stray-000").BeginUpdate(start, lifecycle.Attributes{})
+	r, err := s.state("stray-000").BeginUpdate(start, lifecycle.Attributes{})
 	expect.OK(s, err)
 	s.commit(ledger.Put(r))
 }

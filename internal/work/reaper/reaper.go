@@ -282,14 +282,14 @@ func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, 
 		return r.drive(ctx, c)
 	}
 	count := report.restarted(c, now)
-	c, past, err := c.Restarted(r.start(now))
+	c, err := c.Restarted(r.start(now))
 	switch {
 	case errors.As(err, new(*lifecycle.IllegalTransition)):
 		return nil // the record needs no restart
 	case err != nil:
 		return err
 	}
-	if err := r.commit(ctx, count, ledger.Put(c), ledger.PutPast(past)); err != nil {
+	if err := r.commit(ctx, count, ledger.Put(c)); err != nil {
 		return err
 	}
 	return r.drive(ctx, c)

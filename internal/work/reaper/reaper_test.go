@@ -65,7 +65,7 @@ func (s *scene) overdue(id string) lifecycle.Key {
 	s.Helper()
 	key := lifecycle.Key{Platform: "p", Instance: id}
 	start := lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: 24 * time.Hour}
-	i, _, err := s.record(key).BeginCreate(start, lifecycle.Record{Provider: "demo"})
+	i, err := s.record(key).BeginCreate(start, lifecycle.Record{Provider: "demo"})
 	expect.OK(s, err)
 	s.commit(ledger.Put(i))
 	return key

@@ -111,7 +111,7 @@ func (t removal) gone(ctx context.Context, now time.Time) (lifecycle.Record, []l
 		if err != nil {
 			return i, nil, err
 		}
-		changes = []ledger.Change{ledger.Put(dead), ledger.Delete(pointer), ledger.Log(dead.Ended(b))}
+		changes = []ledger.Change{ledger.Put(dead), ledger.Delete(pointer)}
 	}
 	return i.Looked(now, lifecycle.Look{}).Unbound(b.Key.Binding), changes, nil
 }

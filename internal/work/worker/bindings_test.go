@@ -206,7 +206,7 @@ func deletedWith(t *testing.T, live, dead int) listed {
 		// The dead are before, between and behind the live.
 		key, start := instanceKey.BindingKey(fmt.Sprintf("%07d", n*7919%(live+dead))),
 			lifecycle.Start{ID: w.ids(), Now: w.clock, Received: w.clock, Timeout: time.Hour}
-		b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo",
+		b, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo",
 			Attributes:  lifecycle.Attributes{ServiceID: service(), PlanID: planAsyncBind()},
 			BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: of}})
 		if err == nil {

@@ -475,7 +475,7 @@ func TestOneWins(t *testing.T) {
 		},
 		"AtOnce": func(w *world) { // the deletion begins while the request is decided
 			life := w.kept()[0]
-			begun, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: w.clock})
+			begun, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: w.clock})
 			expect.OK(w, err)
 			w.commits(ledger.Put(begun))
 			expect.Fails(w, "both win", ledger.ErrConflict, w.ledger().Commit(w.Context(), ledger.Delete(life)))

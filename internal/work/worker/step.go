@@ -178,7 +178,7 @@ func (s *step) commit(
 			outcome = workflow.Outcome{Wait: max(next.Operation.Next.Sub(now), 0)}
 		}
 		ended := next.Ended(s.record)
-		more = append(more, ledger.Put(next), s.check(), ledger.FirstTargetUse(s.record, next, now), ledger.Log(ended))
+		more = append(more, ledger.Put(next), s.check(), ledger.FirstTargetUse(s.record, next, now))
 		if err := s.Records.Commit(ctx, more...); err != nil {
 			return err
 		}
