@@ -126,6 +126,16 @@ func (p *pair) askedAgain() *pair {
 	})
 }
 
+// A creation that failed, and was set aside for the next one of its id, is no failure of which a platform knows: its operation
+// is remembered with the id.
+func TestAFailureThatWasSetAside(t *testing.T) {
+	failed := newPair(t).create("one", false).fail()
+	for _, r := range []lifecycle.Record{failed.instance, failed.binding} {
+		expect.Same(t, "the failure of the id", "one", r.FailedCreation().ID)
+		expect.Same(t, "the failure of the former life", nil, r.SetAside(at(9)).FailedCreation())
+	}
+}
+
 // PROV-30: what failed asynchronously stays failed until the platform deletes it, whatever the broker itself does about
 // it; what failed synchronously was told in the answer.
 func TestWhatFailedStaysFailed(t *testing.T) {

@@ -186,7 +186,7 @@ func (r Record) Forgotten(now time.Time) bool {
 // FailedCreation returns the failed creation whose token the platform has; nil if there is
 // none. A repeated request gets that token until the platform deletes the instance (PROV-30).
 func (r Record) FailedCreation() *Operation {
-	if op := r.Operation; r.State == CreateFailed && op.Asynchronous() {
+	if op := r.Operation; r.State == CreateFailed && op != nil && op.Asynchronous() { // a former life that was set aside has none
 		return op
 	}
 	return r.Failed.operation()
