@@ -75,8 +75,9 @@ const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 var errToken = errors.New("not an operation token of this broker")
 
 // String returns the form that platforms see.
-func (t Token) String() string {
-	b := make([]byte, 0, 128)
+func (t Token) String() string { return string(t.appendTo(make([]byte, 0, 128))) }
+
+func (t Token) appendTo(b []byte) []byte {
 	b = append(b, t.Operation...)
 	// Identifiers may hold any character, so each is encoded by itself.
 	b = appendField(b, t.Key.Platform)
@@ -87,7 +88,7 @@ func (t Token) String() string {
 	if t.Key.Life != "" {
 		b = appendField(b, t.Key.Life)
 	}
-	return string(b)
+	return b
 }
 
 func appendField(b []byte, field string) []byte {
@@ -102,22 +103,17 @@ func ParseToken(s string) (Token, error) {
 		return Token{}, errToken
 	}
 	t := Token{Operation: id}
-	for i, field := range []*string{&t.Key.Platform, &t.Key.Instance, &t.Key.Binding, &t.Key.Life} {
-		if rest == "" && i >= 2 {
-			break // the key of an instance, or of a current life
-		}
+	for _, field := range []*string{&t.Key.Platform, &t.Key.Instance, &t.Key.Binding, &t.Key.Life} {
 		var encoded string
 		encoded, rest, _ = strings.Cut(rest, ".")
-		raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
-		noBinding := field == &t.Key.Binding && encoded == "" && rest != "" // the former life of an instance
-		if err != nil || len(raw) == 0 && !noBinding || !utf8.Valid(raw) {
+		raw, err := base64.RawURLEncoding.DecodeString(encoded)
+		if err != nil || !utf8.Valid(raw) {
 			return Token{}, errToken // a field that is not text names no record
 		}
 		*field = string(raw)
 	}
-	// A token has one spelling. The decoder ignores line breaks, and Cut does not see a
-	// trailing dot.
-	if rest != "" || strings.ContainsAny(s, "\r\n") || strings.HasSuffix(s, ".") {
+	// A token has one spelling, and the decoder accepts others.
+	if t.Key.Platform == "" || t.Key.Instance == "" || string(t.appendTo(make([]byte, 0, 128))) != s {
 		return Token{}, errToken
 	}
 	return t, nil
