@@ -13,9 +13,9 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// A bindingForm is the stored form of a binding's record: its attributes are members of the
+// A recordForm is the stored form of a record: the attributes of a binding are members of the
 // record itself, whereas those of an instance are one member.
-type bindingForm struct {
+type recordForm struct {
 	lifecycle.Record
 	lifecycle.Attributes
 }
@@ -38,18 +38,16 @@ func decode(r store.Record, into any) (err error) {
 		return fmt.Errorf("record %q %q was written by a version before the first release, which this program does not "+
 			"read: give it a new table: %w", r.Partition, r.Sort, ErrUnreadable)
 	}
-	switch record, is := into.(*lifecycle.Record); {
-	case !is:
+	if record, is := into.(*lifecycle.Record); is {
+		var form recordForm
+		err = unmarshal(r.Body, &form)
+		if *record = form.Record; record.IsBinding() {
+			record.Attributes = form.Attributes
+		}
+	} else {
 		// Apart from the asker, values of the other types never change, or else may be lost, so they need not
 		// keep the members of a newer program.
 		err = json.Unmarshal(r.Body, into)
-	case isInstance(r):
-		err = unmarshal(r.Body, record, record)
-	default:
-		var form bindingForm
-		err = unmarshal(r.Body, &form, &form.Record)
-		*record = form.Record
-		record.Attributes = form.Attributes
 	}
 	if err != nil {
 		return fmt.Errorf("decoding record %q %q: %w: %w", r.Partition, r.Sort, ErrUnreadable, err)
@@ -62,7 +60,7 @@ func decode(r store.Record, into any) (err error) {
 func encode(body any) ([]byte, error) {
 	record, isRecord := body.(*lifecycle.Record)
 	if isRecord && record.IsBinding() {
-		form := bindingForm{Record: *record, Attributes: record.Attributes}
+		form := recordForm{Record: *record, Attributes: record.Attributes}
 		form.Record.Attributes = lifecycle.Attributes{}
 		body = form
 	}
@@ -80,8 +78,8 @@ func encode(body any) ([]byte, error) {
 	return withUnknown(out, record)
 }
 
-// unmarshal decodes a record into its stored form, and keeps members that this program does not know.
-func unmarshal(body []byte, form any, record *lifecycle.Record) error {
+// unmarshal decodes a record in its stored form, and keeps members that this program does not know.
+func unmarshal(body []byte, form *recordForm) error {
 	// A record hardly ever has unknown members.
 	strict := json.NewDecoder(bytes.NewReader(body))
 	strict.DisallowUnknownFields()
@@ -93,11 +91,11 @@ func unmarshal(body []byte, form any, record *lifecycle.Record) error {
 	}
 	var members, inner map[string]json.RawMessage
 	err := json.Unmarshal(body, &members)
-	if op := record.Operation; err == nil && op != nil {
+	if op := form.Operation; err == nil && op != nil {
 		err = json.Unmarshal(members[memberOperation], &inner)
 		op.Unknown = unknown(inner, reflect.TypeOf(*op))
 	}
-	record.Unknown = unknown(members, reflect.TypeOf(form).Elem())
+	form.Unknown = unknown(members, reflect.TypeOf(*form))
 	return err
 }
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -28,24 +29,22 @@ func envelopeOf(entry any) (r store.Record, version *int64) {
 		version = &v.Version
 	case *lifecycle.PastOperation:
 		r.Key = store.Key{Partition: "OP#" + v.Operation.ID, Sort: sortOperation}
-		r.Due, r.Expires, version = v.Expires, v.Expires, &v.Version
+		r.Expires, version = v.Expires, &v.Version
 	case *TargetEpoch:
 		r.Key, version = reaperKey(sortEpoch+escape.Replace(v.Provider)+"#"+v.Identity), &v.Version
 	case *lifecycle.TargetUse:
 		r.Key, r.Due, version = reaperKey(targetOf(*v)+v.Incarnation), v.Due, &v.Version
 	case *lifecycle.Entry:
-		expires := v.Ended.Add(lifecycle.HistoryKept)
-		r.Key, r.Due, r.Expires, version = entryKey(*v), expires, expires, &v.Version
+		r.Key, r.Expires, version = entryKey(*v), v.Ended.Add(lifecycle.HistoryKept), &v.Version
 	case *Listing:
 		r.Key, version = directoryKey(*v), &v.Version
 	case *Facts:
-		expires := v.Asked.Add(factsKept)
 		r.Key = store.Key{Partition: recordKey(v.Key).Partition, Sort: sortFacts}
-		r.Due, r.Expires, version = expires, expires, &v.Version
+		r.Expires, version = v.Asked.Add(factsKept), &v.Version
 	case *DataKey:
 		r.Key, version = pagesKey(sortKey), &v.Version
 	case *UsedLink:
-		r.Key, r.Due, r.Expires, version = pagesKey(sortUsed+v.ID), v.Expires, v.Expires, &v.Version
+		r.Key, r.Expires, version = pagesKey(sortUsed+v.ID), v.Expires, &v.Version
 	case *PlatformAPI:
 		r.Key, version = pagesKey(sortAPI+v.Platform), &v.Version
 	case *Inventory:
@@ -53,13 +52,13 @@ func envelopeOf(entry any) (r store.Record, version *int64) {
 	case *Identity:
 		r.Key, version = reaperKey(sortIdentity), &v.Version
 	case *Sighting:
-		expires := v.First.Add(sightingKept)
 		r.Key = reaperKey(sortSighting + escape.Replace(v.Provider) + "#" + v.Name)
-		r.Due, r.Expires, version = expires, expires, &v.Version
+		r.Expires, version = v.First.Add(sightingKept), &v.Version
 	case *SweepLease:
 		r.Key, version = reaperKey(sortLease), &v.Version
 	}
 	r.Version = *version
+	r.Due = cmp.Or(r.Due, r.Expires) // what expires is due to be dropped
 	return r, version
 }
 
@@ -175,11 +174,6 @@ func recordKey(k lifecycle.Key) store.Key {
 // isRecord reports whether the stored record is that of an instance or a binding.
 func isRecord(r store.Record) bool {
 	return r.Sort == sortInstance || strings.HasPrefix(r.Sort, sortBinding) || strings.HasPrefix(r.Sort, sortFormer)
-}
-
-func isInstance(r store.Record) bool {
-	life, former := strings.CutPrefix(r.Sort, sortFormer)
-	return r.Sort == sortInstance || former && strings.Index(life, "#") == len(life)-1
 }
 
 // isEntry reports whether the stored record is an entry of a history.
