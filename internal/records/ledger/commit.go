@@ -79,12 +79,8 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	lookUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	stored, readErr := l.store.Get(lookUp, mine.Key)
-	switch {
-	case readErr == nil && stored.Version == mine.Version+1 && stored.Writer == writer:
+	if readErr == nil && stored.Version == mine.Version+1 && stored.Writer == writer {
 		return nil
-	case errors.Is(err, store.ErrConflict):
-		return err
-	default:
-		return fmt.Errorf("committing %d records: %w", len(batch), err)
 	}
+	return err
 }

@@ -225,8 +225,5 @@ func (l *Ledger) reread(ctx context.Context, key store.Key, was *decoded) (r sto
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Record{}, nil
 	}
-	if err != nil {
-		return store.Record{}, fmt.Errorf("reading %q: %w", key.Sort, err)
-	}
-	return r, nil
+	return r, err
 }
