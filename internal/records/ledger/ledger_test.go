@@ -231,7 +231,13 @@ func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 }
 
 func TestCommitsThatGoWrong(t *testing.T) {
-	lost := errors.New("connection reset")
+	lost, happened := errors.New("connection reset"), 0
+	fails := func(err error) func([]store.Change) error {
+		return func([]store.Change) error {
+			happened++
+			return err
+		}
+	}
 	put := func(version int64) ledger.Change {
 		return ledger.Put(lifecycle.Record{Key: instance, Version: version, State: lifecycle.Ready})
 	}
@@ -241,19 +247,22 @@ func TestCommitsThatGoWrong(t *testing.T) {
 		version int64
 		want    error // nil: it has landed
 	}{
-		"Fine":     {"nothing goes wrong", storetest.Faulty{}, 1, nil},
-		"Conflict": {"another was first", storetest.Faulty{}, 0, ledger.ErrConflict},
-		"LostAnswer": {"it landed, and the answer was lost",
-			storetest.Faulty{After: storetest.Nth(1, storetest.ErrLost)}, 1, nil},
-		"Refused":        {"it did not land", storetest.Faulty{Before: storetest.Nth(1, lost)}, 1, lost},
-		"RepeatedInside": {"the store met its own version", storetest.Faulty{After: storetest.Nth(1, store.ErrConflict)}, 1, nil},
+		"Fine":           {"nothing goes wrong", storetest.Faulty{}, 1, nil},
+		"Conflict":       {"another was first", storetest.Faulty{}, 0, ledger.ErrConflict},
+		"LostAnswer":     {"it landed, and the answer was lost", storetest.Faulty{After: fails(storetest.ErrLost)}, 1, nil},
+		"Refused":        {"it did not land", storetest.Faulty{Before: fails(lost)}, 1, lost},
+		"RepeatedInside": {"the store met its own version", storetest.Faulty{After: fails(store.ErrConflict)}, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			expect.OK(t, over(s).Commit(context.Background(), put(0)))
 			tc.store.Store = s
+			happened = 0
 			err := ledger.New(&tc.store, func() string { return "mine" }).Commit(context.Background(), put(tc.version))
 			expect.Fails(t, tc.reason, tc.want, err)
+			if meant := tc.store.Before != nil || tc.store.After != nil; meant != (happened == 1) {
+				t.Errorf("the fault happened %d times", happened)
+			}
 		})
 	}
 }
