@@ -107,14 +107,12 @@ type Options struct {
 func Open(path string, how Options) (_ *Store, err error) {
 	defer while(&err, "opening store %q", path)
 	s := &Store{path: path, how: how, writing: make(chan struct{}, 1)}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && !how.MustExist {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !how.MustExist {
 		if err := create(path); err != nil {
 			return nil, err
 		}
-		info, err = os.Stat(path)
 	}
-	if err := usable(info, err); err != nil {
+	if err := usable(os.Stat(path)); err != nil {
 		return nil, err
 	}
 	if s.db, s.file, err = openFile(path, bbolt.Options{ReadOnly: how.ReadOnly}); err != nil {

@@ -75,6 +75,15 @@ func (c *content) due() (chain, error) {
 	return chain{b, &c.tally}, err
 }
 
+// listed returns the value of a record's entry in the due index.
+func (c chain) listed(milliseconds int64, key []byte) ([]byte, error) {
+	value, err := c.value(dueKey(milliseconds, key))
+	if err == nil && value == nil {
+		err = damaged("%s is not in the due index", nameOf(key))
+	}
+	return value, err
+}
+
 func (c *content) about() (a about, err error) {
 	b, err := c.bucket(aboutBucket)
 	if err != nil {
@@ -235,12 +244,12 @@ func (c *content) require(changes []store.Change) error {
 }
 
 // apply makes the changes, which require has allowed. After an error the transaction must be rolled back.
-func (c *content) apply(due chain, changes []store.Change) error {
+func (c *content) apply(changes []store.Change) error {
 	for _, change := range changes {
 		if change.Action == store.ActionCheck {
 			continue
 		}
-		if err := c.change(due, change); err != nil {
+		if err := c.change(change); err != nil {
 			return err
 		}
 	}
@@ -248,7 +257,7 @@ func (c *content) apply(due chain, changes []store.Change) error {
 }
 
 // change writes or removes one record, and moves it in the due index.
-func (c *content) change(due chain, change store.Change) error {
+func (c *content) change(change store.Change) error {
 	key, next := joinKey(change.Record.Key), change.Record
 	value, err := c.records.value(key)
 	if err != nil {
@@ -271,24 +280,21 @@ func (c *content) change(due chain, change store.Change) error {
 	if err != nil {
 		return err
 	}
-	return move(due, key, old.Due, next.Due)
+	return c.move(key, old.Due, next.Due)
 }
 
 // move moves a record in the due index from one time to another.
-func move(due chain, key []byte, from, to time.Time) error {
+func (c *content) move(key []byte, from, to time.Time) error {
 	was, wasDue := store.Milliseconds(from)
 	is, isDue := store.Milliseconds(to)
-	if wasDue == isDue && was == is {
-		return nil
+	due, err := c.due()
+	if err != nil || wasDue == isDue && was == is {
+		return err
 	}
 	if wasDue {
-		entry := dueKey(was, key)
-		value, err := due.value(entry)
-		if err == nil && value == nil {
-			err = damaged("%s is not in the due index", nameOf(key))
-		}
+		value, err := due.listed(was, key)
 		if err == nil {
-			err = due.remove(entry, value)
+			err = due.remove(dueKey(was, key), value)
 		}
 		if err != nil {
 			return err

@@ -184,10 +184,6 @@ func (c *content) applyAll(group []*set, answers []error, clock func() time.Time
 	if err != nil {
 		return err
 	}
-	due, err := c.due()
-	if err != nil {
-		return err
-	}
 	written := false
 	for i, set := range group {
 		answers[i] = cmp.Or(set.fault, set.ctx.Err())
@@ -197,7 +193,7 @@ func (c *content) applyAll(group []*set, answers []error, clock func() time.Time
 		if answers[i] != nil {
 			continue
 		}
-		if err := c.apply(due, set.changes); errors.Is(err, ErrDamaged) {
+		if err := c.apply(set.changes); errors.Is(err, ErrDamaged) {
 			set.fault = err
 			return errAgain
 		} else if err != nil {

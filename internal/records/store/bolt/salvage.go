@@ -29,7 +29,7 @@ type salvage struct {
 	keep  func(store.Record) bool
 	to    *bbolt.DB
 	about about // describes the new file
-	batch []store.Record
+	batch []store.Change
 	bytes int
 }
 
@@ -105,7 +105,8 @@ func (s *salvage) record(key, value []byte) error {
 	}
 	s.Records++
 	s.bytes += len(value)
-	s.batch = append(s.batch, r)
+	r.Version-- // a change names the version before it
+	s.batch = append(s.batch, store.Put(r))
 	if s.bytes < pageBytes {
 		return nil
 	}
@@ -119,19 +120,12 @@ func (s *salvage) flush() error {
 		if err != nil {
 			return err
 		}
-		due, err := c.due()
-		if err != nil {
-			return err
-		}
 		made, err := c.about()
+		if err == nil {
+			err = c.apply(s.batch)
+		}
 		if err != nil {
 			return err
-		}
-		for _, r := range s.batch {
-			r.Version-- // a change names the version before it
-			if err := c.change(due, store.Put(r)); err != nil {
-				return err
-			}
 		}
 		s.about.tally = made.tally + c.tally
 		return s.about.write(tx.Bucket(aboutBucket))
