@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,16 +12,13 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// Commit implements store.Store. One change is one PutItem or DeleteItem or, if it is a check,
-// one GetItem; several changes are one TransactWriteItems. If all changes together are larger
-// than DynamoDB takes (4 MB), the error is ErrInvalid.
+// Commit implements store.Store. One change is one PutItem or DeleteItem; several changes, and a
+// lone check, are one TransactWriteItems. If all changes together are larger than DynamoDB takes
+// (4 MB), the error is ErrInvalid.
 func (s *Store) Commit(ctx context.Context, changes ...store.Change) (err error) {
 	defer while(&err, "committing %d changes", len(changes))
 	if err := store.CheckChanges(changes); err != nil {
 		return err
-	}
-	if len(changes) == 1 && changes[0].Action == store.ActionCheck {
-		return s.check(ctx, changes[0].Record)
 	}
 	unanswered, err := s.repeat(ctx, s.write(changes))
 	f := faultOf(err)
@@ -45,7 +41,7 @@ func (s *Store) Commit(ctx context.Context, changes ...store.Change) (err error)
 
 // write returns the call that makes the changes.
 func (s *Store) write(changes []store.Change) func(context.Context) error {
-	if len(changes) > 1 {
+	if len(changes) > 1 || changes[0].Action == store.ActionCheck {
 		// The token is the same in every try: if an earlier try has landed, DynamoDB answers a
 		// later one with success, and does nothing.
 		in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(rand.Text())}
@@ -107,18 +103,6 @@ func (s *Store) item(c store.Change) types.TransactWriteItem {
 			ConditionExpression: &condition, ExpressionAttributeValues: values,
 		}}
 	}
-}
-
-// check carries out a commit that only checks one record.
-func (s *Store) check(ctx context.Context, want store.Record) error {
-	r, err := s.Get(ctx, want.Key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	if r.Version != want.Version {
-		return conflict([]store.Change{{Record: want}}, 0)
-	}
-	return nil
 }
 
 // conflict returns an ErrConflict that names the changed record, if that is known.

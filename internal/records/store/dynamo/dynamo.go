@@ -2,7 +2,7 @@
 // conditions and cursors are written there, and what DynamoDB's errors mean for a commit.
 //
 // It needs a table as its constants describe it. A commit of one change is one conditional
-// write, or one read if it only checks; a commit of several changes is one transaction. The
+// write; a commit of several changes is one transaction. The
 // index of due records holds only keys, and the records are read from the table: an index with
 // whole records would be written at each commit and hold everything twice, for a listing that
 // the reaper makes once a minute and that finds few records.
