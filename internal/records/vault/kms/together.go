@@ -41,12 +41,7 @@ func Together(ctx context.Context) context.Context {
 
 // sealing returns the data key for a record.
 func (v *Vault) sealing(ctx context.Context, of lifecycle.Key) (dataKey, error) {
-	hand := handOf(ctx)
-	key, err := hand.key(name{v, of, ""}, func() (dataKey, error) { return v.generated(ctx, of) })
-	if err != nil {
-		return key, err
-	}
-	return hand.key(name{v, of, string(key.head)}, func() (dataKey, error) { return key, nil })
+	return handOf(ctx).key(name{v, of, ""}, func() (dataKey, error) { return v.generated(ctx, of) })
 }
 
 // opening returns the data key with this head.
@@ -54,8 +49,8 @@ func (v *Vault) opening(ctx context.Context, of lifecycle.Key, head []byte) (dat
 	return handOf(ctx).key(name{v, of, string(head)}, func() (dataKey, error) { return v.decrypted(ctx, of, head) })
 }
 
-// key returns the key at hand under a name; if there is none, it asks for the key. Two
-// goroutines may ask at once, and both answers are right.
+// key returns the key at hand under a name; if there is none, it asks for the key, which is then at hand
+// under its head as well. Two goroutines may ask at once, and both answers are right.
 func (h *atHand) key(name name, ask func() (dataKey, error)) (dataKey, error) {
 	h.mu.Lock()
 	key, ok := h.keys[name]
@@ -67,6 +62,8 @@ func (h *atHand) key(name name, ask func() (dataKey, error)) (dataKey, error) {
 	if err == nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		h.keys[name] = key
+		name.head = string(key.head)
 		h.keys[name] = key
 	}
 	return key, err
