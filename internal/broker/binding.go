@@ -152,15 +152,11 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
 		return nil, err
 	}
-	former, err := ledger.PutFormer(ctx, b.Records, r.SetAside(now), now)
-	if err != nil {
-		return nil, err
-	}
 	next, err := r.BeginCreate(b.start(ctx, q.Caller, r.Key, plan, synchronous, q.Parameters), fresh)
 	if err != nil {
 		return nil, err
 	}
-	return b.begin(ctx, next, Created, former, ledger.Check(i), ledger.Check(predecessor), ledger.Put(pointer))
+	return b.begin(ctx, next, Created, ledger.Check(i), ledger.Check(predecessor), ledger.Put(pointer))
 }
 
 // wanted reads the predecessor, if the request names one, and finds the plan. It refuses a

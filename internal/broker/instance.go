@@ -104,11 +104,7 @@ func (b *Broker) beginProvision(
 	if err != nil {
 		return nil, err
 	}
-	former, err := ledger.PutFormer(ctx, b.Records, i.SetAside(b.Now()), b.Now())
-	if err != nil {
-		return nil, err
-	}
-	return b.begin(ctx, next, Created, former, made, ledger.FirstTargetUse(i, next, b.Now()))
+	return b.begin(ctx, next, Created, made, ledger.FirstTargetUse(i, next, b.Now()))
 }
 
 // A View is the answer to a GET of an instance or a binding.

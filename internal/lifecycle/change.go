@@ -6,7 +6,7 @@ import (
 
 // BeginCreate starts the creation that fresh describes. It takes fresh's provider,
 // attributes, broker, target, origin and BindingOnly and, for an undelete, all that
-// Undelete set. The caller commits the former life beside it: see SetAside.
+// Undelete set. The commit also writes the former life: see SetAside.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, error) {
 	r, err := r.begun(BeginCreate, s, r.either(Provision, Bind))
 	if err != nil {
@@ -32,7 +32,7 @@ func (r Record) SetAside(now time.Time) *Record {
 	switch {
 	case r.State == CreateFailed:
 		r.Due, r.Failed, r.Operation = now, nil, nil
-	case r.State == Deleted && !r.LateLook.IsZero():
+	case r.State == Deleted && !r.LateLook.IsZero() && !r.Forgotten(now):
 		r.Failed = nil
 		r = r.stripped()
 	default:

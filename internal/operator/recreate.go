@@ -73,16 +73,12 @@ func (c *Console) again(ctx context.Context, r lifecycle.Record, depends ...ledg
 	if err != nil {
 		return Row{}, err
 	}
-	former, err := ledger.PutFormer(ctx, c.Records, r.SetAside(c.Now()), c.Now())
-	if err != nil {
-		return Row{}, err
-	}
 	next, err := r.BeginCreate(c.Begin(timeout), r)
 	if err != nil {
 		return Row{}, err
 	}
 	return c.drive(ctx, "recreate", next,
-		append(depends, former, ledger.FirstTargetUse(r, next, c.Now()))...)
+		append(depends, ledger.FirstTargetUse(r, next, c.Now()))...)
 }
 
 // restores reports whether the instance was ordered as a restore of another one. Created without

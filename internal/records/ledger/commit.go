@@ -34,7 +34,8 @@ func PutFormer(ctx context.Context, records interface {
 const lookUpTimeout = 2 * time.Second
 
 // Commit applies all changes or none. Beside each record it writes what follows from the change: the record's item of the
-// directory, the operation that another one replaced, and the entry of an operation that ended. ErrConflict means that nothing was written because a record had
+// directory, the former life that a new one set aside, the operation that another one replaced, and the entry of an operation
+// that ended. ErrConflict means that nothing was written because a record had
 // changed. After any other error it is unknown whether the changes were written. Such errors are rare:
 // if the answer to a commit is lost, Commit looks the result up before it reports an error.
 func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {

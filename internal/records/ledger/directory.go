@@ -29,7 +29,8 @@ func listingOf(r lifecycle.Record) *Listing {
 
 // beside adds what follows from the changes of records (see Commit).
 func (l *Ledger) beside(ctx context.Context, changes []Change) ([]Change, error) {
-	for _, c := range changes {
+	for n := 0; n < len(changes); n++ { // what follows may have its own consequences
+		c := changes[n]
 		r, is := c.body.(*lifecycle.Record)
 		if !is {
 			continue
@@ -37,6 +38,13 @@ func (l *Ledger) beside(ctx context.Context, changes []Change) ([]Change, error)
 		before, err := l.before(ctx, r.Key, c.stored.Record.Version)
 		if err != nil {
 			return nil, err
+		}
+		if r.State == lifecycle.Creating && r.Incarnation != before.Incarnation {
+			former, err := PutFormer(ctx, l, before.SetAside(r.Operation.Next), r.Operation.Next)
+			if err != nil {
+				return nil, err
+			}
+			changes = append(changes, former)
 		}
 		from, to := listingOf(before), listingOf(*r)
 		if c.stored.Action == store.ActionDelete {

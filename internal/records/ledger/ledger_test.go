@@ -267,6 +267,45 @@ func TestCommitsThatGoWrong(t *testing.T) {
 	}
 }
 
+// A commit writes what follows from the change of its record, whatever its ledger remembers of that: the life that another
+// one set aside, the operation that another one replaced, and the entry of one that ended or was cancelled.
+func TestWhatFollowsFromAChange(t *testing.T) {
+	for _, key := range []lifecycle.Key{instance, binding} {
+		s, now := newStore(t), epoch
+		next := func(change func(lifecycle.Record) (lifecycle.Record, error)) {
+			t.Helper()
+			now = now.Add(time.Minute)
+			r := expect.Get(change(read(t, over(s), key)))(t)
+			expect.OK(t, over(s).Commit(t.Context(), ledger.Put(r)))
+		}
+		start := func(id string) lifecycle.Start { return lifecycle.Start{ID: id, Now: now, Timeout: time.Hour} }
+		create := func(id string) {
+			next(func(r lifecycle.Record) (lifecycle.Record, error) {
+				return r.BeginCreate(start(id), lifecycle.Record{})
+			})
+		}
+		create("one")
+		next(func(r lifecycle.Record) (lifecycle.Record, error) {
+			return r.Fail(now, lifecycle.Failure{Message: "no room"})
+		})
+		create("two")
+		next(func(r lifecycle.Record) (lifecycle.Record, error) { return r.BeginDelete(start("three")) })
+		expect.Same(t, "the former life", lifecycle.CreateFailed, read(t, over(s), key.Former("one")).State)
+		for id, cancelled := range map[string]bool{"one": false, "two": true} {
+			past := expect.Get(over(s).PastOperation(t.Context(), id, now))(t)
+			expect.Same(t, id+" is remembered", lifecycle.Failed, past.Operation.Phase)
+			expect.Same(t, id+" was cancelled", cancelled, past.Operation.Cancelled)
+		}
+		entries, _, err := over(s).History(t.Context(), key, "", 0)
+		expect.OK(t, err)
+		var logged []string
+		for _, e := range entries {
+			logged = append(logged, fmt.Sprint(e.ID, " ", e.Cancelled))
+		}
+		expect.Same(t, "the history", []string{"two true", "one false"}, logged)
+	}
+}
+
 // Two commits of one process that race never both believe to have won.
 func TestRacingCommitsHaveOneWinner(t *testing.T) {
 	l := over(newStore(t))
