@@ -53,7 +53,7 @@ type decision struct {
 func decide[Q, T any](ctx context.Context, b *Broker, once func(context.Context, Q) (T, error), on Q) (out T, _ error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
-	err := ledger.Again(limited, func(limited context.Context) (err error) {
+	err := ledger.Again(limited, func() (err error) {
 		out, err = once(limited, on)
 		return err
 	})

@@ -266,7 +266,8 @@ func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 }
 
 // Past returns the PastOperation that remembers the operation that r, which has just begun another one, replaced in the
-// record before it; nil if it replaced none.
+// record before it; nil if it replaced none. The Next of an operation that has just begun is when it began, whereas its
+// Started may be later: see after.
 func (r Record) Past(before Record) *PastOperation {
 	if !r.replaced(before) || before.Forgotten(r.Operation.Next) {
 		return nil

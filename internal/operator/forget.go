@@ -47,7 +47,7 @@ func (c *Console) Forget(ctx context.Context, user string) (all Erasure, _ error
 // all of them, so it ends the listing.
 func (c *Console) forgetIn(ctx context.Context, user, cursor string) (did Erasure, next string, _ error) {
 	var unread error
-	err := ledger.Again(ctx, func(ctx context.Context) error {
+	err := ledger.Again(ctx, func() error {
 		var page ledger.Everything
 		page, next, unread = c.Records.ScanPage(ctx, cursor, true)
 		did.Running = 0

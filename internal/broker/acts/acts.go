@@ -187,7 +187,7 @@ const decideTimeout = 10 * time.Second
 func Decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
-	err := ledger.Again(ctx, func(context.Context) (err error) {
+	err := ledger.Again(ctx, func() (err error) {
 		out, err = once()
 		return err
 	})

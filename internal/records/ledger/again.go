@@ -15,9 +15,9 @@ const longestPause = 50 * time.Millisecond
 // Again calls once until it meets no conflict or ctx ends; then it returns the last conflict.
 // The pauses between two tries grow and are random, so that many writers of one record do not
 // collide again at each try.
-func Again(ctx context.Context, once func(ctx context.Context) error) error {
+func Again(ctx context.Context, once func() error) error {
 	for try := 0; ; try++ {
-		err := once(ctx)
+		err := once()
 		if !errors.Is(err, ErrConflict) || waiting.For(ctx, rand.N(min(longestPause, time.Millisecond<<min(try, 6))+1)) != nil {
 			return err
 		}

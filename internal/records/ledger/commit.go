@@ -33,11 +33,13 @@ func PutFormer(ctx context.Context, records interface {
 // commit's own time is over.
 const lookUpTimeout = 2 * time.Second
 
-// Commit applies all changes or none. Beside each record it writes what follows from the change: the record's item of the
-// directory, the former life that a new one set aside, the operation that another one replaced, and the entry of an operation
-// that ended. ErrConflict means that nothing was written because a record had
+// Commit applies all changes or none. ErrConflict means that nothing was written because a record had
 // changed. After any other error it is unknown whether the changes were written. Such errors are rare:
 // if the answer to a commit is lost, Commit looks the result up before it reports an error.
+//
+// With a record, Commit writes what follows from its change: its item of the directory, the former life
+// that a new one has set aside, the operation that another one has replaced, and the entry of an operation
+// that has ended.
 func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	writer := l.newID()
 	var batch []store.Change

@@ -396,7 +396,7 @@ func TestAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			tries := 0
-			err := ledger.Again(ctx, func(context.Context) error {
+			err := ledger.Again(ctx, func() error {
 				tries++
 				if tries == tc.ends {
 					cancel()

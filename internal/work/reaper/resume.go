@@ -13,7 +13,7 @@ import (
 func Resume(ctx context.Context, records InventoryRecords, whose ledger.Identity, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
 	defer cancel()
-	return ledger.Again(ctx, func(ctx context.Context) error {
+	return ledger.Again(ctx, func() error {
 		state, err := records.Inventory(ctx)
 		if err != nil {
 			return err

@@ -157,7 +157,7 @@ func (s *step) commit(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	outcome, again := settled, false
-	err := ledger.Again(ctx, func(ctx context.Context) (err error) {
+	err := ledger.Again(ctx, func() (err error) {
 		if again {
 			if s.reading, err = s.read(ctx, s.ref.Token.Key); err != nil {
 				return err

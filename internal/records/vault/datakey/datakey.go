@@ -53,7 +53,7 @@ func (v *Vault) key(ctx context.Context, seals bool) (*vault.Local, error) {
 	if l != nil { // another caller read the key meanwhile
 		return l, nil
 	}
-	err := ledger.Again(ctx, func(ctx context.Context) (err error) {
+	err := ledger.Again(ctx, func() (err error) {
 		l, err = v.read(ctx, seals)
 		return err
 	})
