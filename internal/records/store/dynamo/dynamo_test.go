@@ -486,7 +486,7 @@ func TestUnprocessedKeys(t *testing.T) {
 // Together, changes may be more than DynamoDB takes. The suite of all stores cannot ask for that, nor for the words of errors.
 func TestTooLarge(t *testing.T) {
 	s := newStand(t)
-	// What is sent takes long on a busy machine, and a try that ends before it is answered says nothing.
+	// A busy machine takes long over so much, and a try that ends before its answer says nothing.
 	patient := dynamo.Paused(dynamo.New(s.sdk, s.table), nil, nil, time.Minute)
 	var changes []store.Change
 	for i := range 11 {
