@@ -80,23 +80,16 @@ const (
 
 // encode returns the value of a record, with room for its head.
 func encode(r store.Record) []byte {
-	var times byte
-	due, ok := store.Milliseconds(r.Due)
-	if ok {
-		times |= hasDue
-	}
-	expires := r.Expires.Unix()
-	if expires != (time.Time{}).Unix() {
-		times |= hasExpires
-	}
-	b := make([]byte, headLength, headLength+1+5*binary.MaxVarintLen64+len(r.Writer)+len(r.Body))
-	b = append(b, times)
+	const times = headLength // the place of the byte
+	b := make([]byte, times+1, times+1+5*binary.MaxVarintLen64+len(r.Writer)+len(r.Body))
 	b = binary.AppendVarint(b, r.Version)
 	b = binary.AppendVarint(b, int64(r.Schema))
-	if times&hasDue != 0 {
+	if due, ok := store.Milliseconds(r.Due); ok {
+		b[times] |= hasDue
 		b = binary.AppendVarint(b, due)
 	}
-	if times&hasExpires != 0 {
+	if expires := r.Expires.Unix(); expires != (time.Time{}).Unix() {
+		b[times] |= hasExpires
 		b = binary.AppendVarint(b, expires)
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.Writer)))
@@ -123,22 +116,19 @@ func decode(key, value []byte) (r store.Record, err error) {
 	}
 	times, b := b[0], b[1:]
 	ok := times&^(hasDue|hasExpires) == 0
-	next := func(wanted bool) int64 {
-		if !ok || !wanted {
-			return 0
-		}
+	next := func() int64 {
 		v, n := binary.Varint(b)
-		if ok = n > 0; ok {
+		if ok = ok && n > 0; ok {
 			b = b[n:]
 		}
 		return v
 	}
-	r.Version, r.Schema = next(true), int(next(true))
-	if due := next(times&hasDue != 0); times&hasDue != 0 {
-		r.Due = time.UnixMilli(due).UTC()
+	r.Version, r.Schema = next(), int(next())
+	if times&hasDue != 0 {
+		r.Due = time.UnixMilli(next()).UTC()
 	}
-	if expires := next(times&hasExpires != 0); times&hasExpires != 0 {
-		r.Expires = time.Unix(expires, 0).UTC()
+	if times&hasExpires != 0 {
+		r.Expires = time.Unix(next(), 0).UTC()
 	}
 	length, n := binary.Uvarint(b)
 	if !ok || n <= 0 || length > uint64(len(b)-n) {
