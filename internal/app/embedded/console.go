@@ -33,7 +33,9 @@ func Console(
 	if running := socket.Dial(folder.Control(dir)); running.Answers(ctx) {
 		return running.Call, func() {}, nil
 	}
-	e := embedding{offerings: offerings, getenv: getenv, serves: func(backup.Server, string) {}, log: slog.New(slog.DiscardHandler)}
+	e := embedding{
+		offerings: offerings, getenv: getenv, serves: func(backup.Server, string) {}, log: slog.New(slog.DiscardHandler),
+	}
 	var err error
 	if e.offered, err = offeringfiles.Load(offerings); err != nil {
 		return nil, nil, err

@@ -97,7 +97,8 @@ func (p *Provider) bind(_ context.Context, at *site, b provider.Binding) (decide
 // database would take long, or wait for locks.
 func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (decide, error) {
 	of := provider.TagsOf(b.Instance)
-	goes := b.Instance.Operation.Kind == operation.Deprovision && check.RetentionOf(b.Instance.Snapshot) == 0 && !hosted.Undeleted(of)
+	goes := b.Instance.Operation.Kind == operation.Deprovision && check.RetentionOf(b.Instance.Snapshot) == 0 &&
+		!hosted.Undeleted(of)
 	removing := p.removing(ctx, at, of)
 	return func(now seen) (any, error) {
 		act, err := unbind(of, now)
