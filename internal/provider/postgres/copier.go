@@ -5,22 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 )
 
-// A copier runs the copies of this process, and lets their logins in for as long as they run. The caller must
-// close it.
+// A copier knows the copies of this process. The caller must close it.
 type copier struct {
-	*pgcopy.Programs // nil if there are no programs: then nothing can be copied
-	broker           string
-	log              *slog.Logger
-
 	mu      sync.Mutex
 	all     map[string]*copying // by the login that fills or saves
 	running int
@@ -61,42 +56,27 @@ var (
 	errSaving = errors.New("this instance is being saved already: wait until that is done")
 )
 
-// evictWithin is how long the end of a copy waits for its logins to be removed. After that, the next step
-// evicts those that are left.
+// evictWithin is how long a copy waits for its logins to be removed. At its end, the next step evicts those
+// that are left.
 const evictWithin = 20 * time.Second
 
-// fill begins to fill one database from another, each side with a login of its own. It returns errCopies if
-// others must end first.
-func (c *copier) fill(a hosted.Access, from, into pgcopy.Side) error {
-	_, err := c.begin(into.Login, func(ctx context.Context, one *copying) error {
-		return c.withLogins(ctx, a, []pgcopy.Side{from, into}, func(logins []pgcopy.Login) error {
-			return c.pipe(ctx, a, one, logins[0], logins[1])
-		})
-	})
-	return err
-}
-
 // save writes the content of a database in pg_dump's custom format, and returns when that is done.
-func (c *copier) save(ctx context.Context, a hosted.Access, side pgcopy.Side, to io.Writer) error {
-	one, err := c.begin(side.Login, func(running context.Context, _ *copying) error {
-		running, stop := context.WithCancel(running)
-		defer stop()
-		defer context.AfterFunc(ctx, stop)()
-		return c.withLogins(running, a, []pgcopy.Side{side}, func(logins []pgcopy.Login) error {
-			return c.Dump(running, a, logins[0], false, to)
-		})
-	})
+func (p *Provider) save(ctx context.Context, a hosted.Access, side names, to io.Writer) error {
+	one, err := p.begin(a, func(running context.Context, _ *copying, logins []pgcopy.Login) error {
+		return p.programs.Dump(running, a, logins[0], false, to)
+	}, side)
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, one.stop)()
 	<-one.ended
-	c.end(side)
+	p.copier.end(side.login)
 	return one.err
 }
 
 // pipe feeds what pg_dump writes to pg_restore. If both fail, it returns the first error: the other one
 // follows from it.
-func (c *copier) pipe(ctx context.Context, a hosted.Access, one *copying, from, into pgcopy.Login) error {
+func (p *Provider) pipe(ctx context.Context, a hosted.Access, one *copying, logins []pgcopy.Login) error {
 	out, in := io.Pipe()
 	var first error
 	var once sync.Once
@@ -107,50 +87,65 @@ func (c *copier) pipe(ctx context.Context, a hosted.Access, one *copying, from, 
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := c.Dump(ctx, a, from, true, io.MultiWriter(in, one))
+		err := p.programs.Dump(ctx, a, logins[0], true, io.MultiWriter(in, one))
 		ended(err)
 		_ = in.CloseWithError(err)
 	})
-	err := c.Restore(ctx, a, into, out)
+	err := p.programs.Restore(ctx, a, logins[1], out)
 	ended(err)
 	_ = out.CloseWithError(errors.Join(err, io.ErrClosedPipe))
 	wg.Wait()
 	return first
 }
 
-// withLogins lets the logins of a copy in, the first of them to read only, and evicts them afterwards.
-func (c *copier) withLogins(ctx context.Context, a hosted.Access, sides []pgcopy.Side, do func([]pgcopy.Login) error) error {
-	d, err := openSQL(a, 0, c.log)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), evictWithin)
-		defer cancel()
-		for _, side := range sides {
-			for gone := false; !gone && ctx.Err() == nil; {
-				if gone, err = evictCopy(ctx, d, side); err != nil {
-					c.log.WarnContext(ctx, "a login of a copy is left; the next step removes it", "error", err)
-					break
-				}
-			}
-		}
-	}()
-	logins := make([]pgcopy.Login, len(sides))
-	for i, side := range sides {
-		if logins[i], err = admitCopy(ctx, d, c.broker, side, i == 0); err != nil {
+// begin starts a copy with a login for each side, the first of them to read only. The logins can log in for
+// as long as the copy runs. What a dead process has left of them is removed first.
+func (p *Provider) begin(
+	a hosted.Access, work func(context.Context, *copying, []pgcopy.Login) error, sides ...names,
+) (*copying, error) {
+	return p.copier.begin(sides[len(sides)-1].login, func(ctx context.Context, one *copying) error {
+		d, err := openSQL(a, 0, p.Log)
+		if err != nil {
 			return err
 		}
-	}
-	return do(logins)
+		defer d.Close()
+		evict := func(ctx context.Context) (err error) {
+			ctx, cancel := context.WithTimeout(ctx, evictWithin)
+			defer cancel()
+			for _, side := range sides {
+				gone, failed := evictCopy(ctx, d, side)
+				for !gone && failed == nil {
+					if failed = waiting.For(ctx, evictAfter); failed == nil {
+						gone, failed = evictCopy(ctx, d, side)
+					}
+				}
+				err = errors.Join(err, failed)
+			}
+			return err
+		}
+		defer func() {
+			if err := evict(context.WithoutCancel(ctx)); err != nil {
+				p.Log.WarnContext(ctx, "a login of a copy is left; the next step removes it", "error", err)
+			}
+		}()
+		if err := evict(ctx); err != nil {
+			return err
+		}
+		logins := make([]pgcopy.Login, len(sides))
+		for i, side := range sides {
+			if logins[i], err = admitCopy(ctx, d, side, i == 0); err != nil {
+				return err
+			}
+		}
+		return work(ctx, one, logins)
+	})
 }
 
-// get returns the copy for the login of a side; nil if this process has none.
-func (c *copier) get(side pgcopy.Side) *copying {
+// get returns the copy of a login; nil if this process has none.
+func (c *copier) get(login string) *copying {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all[side.Login]
+	return c.all[login]
 }
 
 // begin starts a copy, unless the same copy runs already, or the most copies that may run do.
@@ -181,17 +176,17 @@ func (c *copier) begin(login string, work func(context.Context, *copying) error)
 }
 
 // end stops a copy, and reports whether it has ended. A copy that has ended is forgotten.
-func (c *copier) end(side pgcopy.Side) bool {
+func (c *copier) end(login string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one := c.all[side.Login]
+	one := c.all[login]
 	if one == nil {
 		return true
 	}
 	one.stop()
 	ended, _ := one.hasEnded()
 	if ended {
-		delete(c.all, side.Login)
+		delete(c.all, login)
 	}
 	return ended
 }

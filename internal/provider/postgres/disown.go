@@ -96,15 +96,13 @@ func (w work) disown(databases []string, heir string, roles ...string) error {
 	}
 	var left []string
 	var lines []line
-	args := []string{"locked: it has something where Longshore may not enter, in " + strings.Join(barred, ", ")}
-	for _, role := range roles {
+	for i, role := range roles {
 		left = append(left, prefixLeft+strings.ToLower(rand.Text()))
-		n := len(args)
-		args = append(args, role, left[len(left)-1])
-		lines = append(lines, line{role, fmt.Sprintf(
-			`ALTER ROLE %%%d$I RENAME TO %%%d$I; COMMENT ON ROLE %%%[2]d$I IS %%1$L`, n+1, n+2)})
+		lines = append(lines, line{role,
+			fmt.Sprintf(`ALTER ROLE %%1$I RENAME TO %%%d$I; COMMENT ON ROLE %%%[1]d$I IS %%2$L`, i+3)})
 	}
-	if err := w.asks(lines, args...); err != nil {
+	why := "locked: it has something where Longshore may not enter, in " + strings.Join(barred, ", ")
+	if err := w.asks(lines, append([]string{why}, left...)...); err != nil {
 		return err
 	}
 	w.log.WarnContext(w.ctx, "roles are locked and stay: they have something in a database that the broker may not enter. "+

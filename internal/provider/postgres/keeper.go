@@ -40,44 +40,39 @@ func keeperFor(broker, owner string) string {
 	return fmt.Sprintf("%s%02d", keepersOf(broker), crc32.ChecksumIEEE([]byte(owner))%keepers)
 }
 
-// A line is statements for the keeper of a role to run; without a role, the broker's login runs them.
+// A line is statements for the keeper of a role to run. In its text, %1$I is that role, and %2 the first argument.
+// Without a role, the broker's login runs them.
 type line struct {
 	of   string
 	text string
 }
 
 // asking makes the server quote the arguments of lines (see script), and wraps each line in a call of its
-// role's keeper. A missing role is made by the keeper in $6.
+// role's keeper. A missing role is made by the keeper in $6. A role that no keeper has made is the login's own:
+// earlier versions made the logins of copies so.
 const asking = `
 SELECT string_agg(CASE WHEN l.keeper IS NULL THEN l.text
     ELSE format('SELECT %I.%I(%L)', $5::text, l.keeper, l.text) END, '; ' ORDER BY l.i),
   array_remove(array_agg(DISTINCT l.keeper), NULL)
-FROM (SELECT u.i, format(u.text, VARIADIC $3::text[]) AS text, CASE WHEN u.role <> '' THEN coalesce((
+FROM (SELECT u.i, format(u.text, VARIADIC array_prepend(u.role::text, $3::text[])) AS text, CASE WHEN u.role <> '' THEN coalesce((
     SELECT k.rolname::text FROM pg_roles r JOIN pg_auth_members m ON m.roleid = r.oid JOIN pg_roles k ON k.oid = m.member
-    WHERE r.rolname = u.role AND m.admin_option AND starts_with(k.rolname::text, $4) LIMIT 1), $6::text) END AS keeper
+    WHERE r.rolname = u.role AND m.admin_option AND starts_with(k.rolname::text, $4) LIMIT 1),
+    CASE WHEN NOT EXISTS (SELECT FROM pg_roles WHERE rolname = u.role) THEN $6::text END) END AS keeper
   FROM unnest($1::name[], $2::text[]) WITH ORDINALITY u (role, text, i)) l`
-
-// ready returns the final text of lines, and the keepers that it calls.
-func (w work) ready(lines []line, args ...string) (text string, keepers []string, err error) {
-	var roles, texts []string
-	for _, l := range lines {
-		roles, texts = append(roles, l.of), append(texts, l.text)
-	}
-	err = w.row(asking, roles, texts, args, keepersOf(w.broker), identitySchema(w.broker),
-		w.keeper).
-		Scan(&text, &keepers)
-	return text, keepers, err
-}
 
 // asks runs lines in the broker's own database, in one transaction. If a keeper is missing, it makes the
 // keeper first.
 func (w work) asks(lines []line, args ...string) error {
-	text, keepers, err := w.ready(lines, args...)
+	var roles, texts, keepers []string
+	for _, l := range lines {
+		roles, texts = append(roles, l.of), append(texts, l.text)
+	}
+	text := ""
+	err := w.row(asking, roles, texts, args, keepersOf(w.broker), identitySchema(w.broker), w.keeper).Scan(&text, &keepers)
 	if err != nil {
 		return err
 	}
-	err = w.run(text)
-	if !coded(err, undefinedFunction) {
+	if err = w.run(text); !coded(err, undefinedFunction) {
 		return err
 	}
 	for _, keeper := range keepers {
@@ -90,7 +85,7 @@ func (w work) asks(lines []line, args ...string) error {
 
 const undefinedFunction = "42883"
 
-// keep runs statements as the keeper of a role.
+// keep runs statements as the keeper of a role, which is %1$I in them.
 func (w work) keep(role, text string, args ...string) error {
 	return w.asks([]line{{role, text}}, args...)
 }
@@ -114,6 +109,9 @@ REVOKE ALL ON SCHEMA %2$I FROM %1$I;
 REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, keeper, identitySchema(w.broker))
 }
 
+// unlend takes a role back that lent has granted.
+const unlend = "REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER"
+
 // lent grants the broker's login the privileges of roles, and the right to become them, for the duration of
 // the callback while, which works in another database. It revokes both before the callback then makes that
 // work effective. If a step dies in between, its repetition revokes them, or the end of any unbind does
@@ -123,16 +121,15 @@ REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, keeper, identitySchema(w
 func (w work) lent(roles []string, while, then func() error) error {
 	lend, back, keys := make([]line, len(roles)), make([]line, len(roles)), make([]int64, len(roles))
 	for i, role := range roles {
-		name := fmt.Sprintf("%%%d$I", i+1)
-		lend[i] = line{role, "GRANT " + name + " TO SESSION_USER WITH INHERIT TRUE, SET TRUE"}
-		back[i] = line{role, "REVOKE " + name + " FROM SESSION_USER GRANTED BY CURRENT_USER"}
+		lend[i] = line{role, "GRANT %1$I TO SESSION_USER WITH INHERIT TRUE, SET TRUE"}
+		back[i] = line{role, unlend}
 		keys[i] = keyOf("lent " + role)
 	}
 	slices.Sort(keys) // all steps lock in the same order: no deadlock
 	if err := w.exec("SELECT pg_advisory_lock(k) FROM unnest($1::bigint[]) k", keys); err != nil {
 		return err
 	}
-	err := w.asks(lend, roles...)
+	err := w.asks(lend)
 	if err != nil {
 		return err
 	}
@@ -140,7 +137,7 @@ func (w work) lent(roles []string, while, then func() error) error {
 	rest, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), backTimeout)
 	defer cancel()
 	w.ctx = rest
-	if kept := w.asks(back, roles...); err == nil {
+	if kept := w.asks(back); err == nil {
 		err = kept
 	}
 	if err == nil {
@@ -166,7 +163,7 @@ func (w work) takeBack() error {
 		if !free {
 			continue // a step still uses the role, and will revoke it
 		}
-		if err = w.keep(role, "REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER", role); err != nil {
+		if err = w.keep(role, unlend); err != nil {
 			return err
 		}
 		if err = w.exec("SELECT pg_advisory_unlock($1)", keyOf("lent "+role)); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"strings"
 
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -12,17 +11,17 @@ import (
 // The new login itself sets the role that it works as. A keeper's function may not do that, and if the
 // broker's login did it, the server would walk through all roles.
 func (a createLogin) do(w work) error {
-	text, of := `CREATE ROLE %1$I NOLOGIN`, w.owner
+	text, of := `CREATE ROLE %2$I NOLOGIN`, w.owner
 	if a.verifier != "" {
-		text = `CREATE ROLE %1$I LOGIN PASSWORD %5$L VALID UNTIL %6$L`
+		text = `CREATE ROLE %2$I LOGIN PASSWORD %6$L VALID UNTIL %7$L`
 	}
-	text += `; COMMENT ON ROLE %1$I IS %4$L; ` + admit(a.readOnly)
-	lines := []line{{of, text + `; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`}}
+	text += `; COMMENT ON ROLE %2$I IS %5$L; ` + admit(a.readOnly)
+	lines := []line{{of, text + `; ALTER ROLE %2$I IN DATABASE %3$I SET default_transaction_read_only = on`}}
 	if !a.readOnly {
 		lines = []line{
-			{of, text + `; GRANT %1$I TO SESSION_USER WITH INHERIT FALSE, SET TRUE`},
-			{"", `SET LOCAL ROLE %1$I; ALTER ROLE %1$I IN DATABASE %2$I SET role = %3$L; RESET ROLE`},
-			{of, `REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER`},
+			{of, text + `; GRANT %2$I TO SESSION_USER WITH INHERIT FALSE, SET TRUE`},
+			{"", `SET LOCAL ROLE %2$I; ALTER ROLE %2$I IN DATABASE %3$I SET role = %4$L; RESET ROLE`},
+			{of, `REVOKE %2$I FROM SESSION_USER GRANTED BY CURRENT_USER`},
 		}
 	}
 	return w.asks(lines, w.login, w.database, w.owner, a.label, a.verifier, cmp.Or(a.until, forever),
@@ -32,12 +31,12 @@ func (a createLogin) do(w work) error {
 // forever is the expiry of a password that never expires.
 const forever = "infinity"
 
-// admit makes the login (%1) a member of the owner role (%3), or of the readers' role (%7).
+// admit makes the login (%2) a member of the owner role (%4), or of the readers' role (%8).
 func admit(readOnly bool) string {
 	if readOnly {
-		return `GRANT %7$I TO %1$I WITH INHERIT TRUE, SET FALSE`
+		return `GRANT %8$I TO %2$I WITH INHERIT TRUE, SET FALSE`
 	}
-	return `GRANT %3$I TO %1$I`
+	return `GRANT %4$I TO %2$I`
 }
 
 func (a openLogin) do(w work) error {
@@ -47,7 +46,7 @@ func (a openLogin) do(w work) error {
 		}
 	}
 	return w.keep(w.login, `ALTER ROLE %1$I LOGIN PASSWORD %2$L VALID UNTIL %3$L; COMMENT ON ROLE %1$I IS %4$L`,
-		w.login, a.verifier, cmp.Or(a.until, forever), a.label)
+		a.verifier, cmp.Or(a.until, forever), a.label)
 }
 
 // readable lets the readers' role read everything that the owner role has, and will have. After the first
@@ -105,7 +104,7 @@ LIMIT $3) of_these (line)`
 // lock on its role. So its sessions and prepared transactions end before the role is changed.
 func (a lockLogin) do(w work) error {
 	if w.seen.owner.exists() {
-		if err := w.keep(w.owner, `REVOKE %1$I, %2$I FROM %3$I`, w.owner, w.reader, w.login); err != nil {
+		if err := w.keep(w.owner, `REVOKE %1$I, %2$I FROM %3$I`, w.reader, w.login); err != nil {
 			return err
 		}
 	}
@@ -119,7 +118,7 @@ func (a lockLogin) do(w work) error {
 			return err
 		}
 	}
-	if err := w.keep(w.login, text+`; COMMENT ON ROLE %1$I IS %2$L`, w.login, a.label); err != nil {
+	if err := w.keep(w.login, text+`; COMMENT ON ROLE %1$I IS %2$L`, a.label); err != nil {
 		return err
 	}
 	return endSessions{}.do(w)
@@ -129,28 +128,27 @@ func (a lockLogin) do(w work) error {
 const endWait = "500"
 
 func (endSessions) do(w work) error {
-	return w.terminate(`usesysid`, w.seen.login.thing)
+	return w.terminate(`usesysid`, w.seen.login.thing, w.login)
 }
 
-// terminate ends the sessions of bindings whose column equals the id of the thing; the keeper of each
-// binding's role ends them. If there are no such sessions, it changes no membership. It avoids the view's
-// column of names, for which the server would read all roles.
-func (w work) terminate(column string, of thing) error {
+// terminate ends the sessions whose column equals the id of the thing, of logins whose names begin with a
+// prefix; the keeper of each login ends them. If there are no such sessions, it changes no membership. It
+// avoids the view's column of names, for which the server would read all roles.
+func (w work) terminate(column string, of thing, prefix string) error {
 	id := strconv.FormatUint(uint64(of.id), 10)
 	logins, err := w.texts(`
 SELECT name FROM (SELECT DISTINCT pg_get_userbyid(usesysid)::text FROM pg_stat_activity
-WHERE `+column+` = $1::oid) of_all (name) WHERE name ~ '^lsb'`, id)
+WHERE `+column+` = $1::oid) of_all (name) WHERE starts_with(name, $2)`, id, prefix)
 	if err != nil || len(logins) == 0 {
 		return err
 	}
-	args, lines := []string{id, endWait}, []line{}
+	var lines []line
 	for _, login := range logins {
-		args = append(args, login)
-		lines = append(lines, line{login, strings.ReplaceAll(`GRANT %x$I TO CURRENT_USER WITH INHERIT TRUE;
-SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE usename = %x$L AND `+column+` = %1$L;
-REVOKE %x$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, "%x", "%"+strconv.Itoa(len(args)))})
+		lines = append(lines, line{login, `GRANT %1$I TO CURRENT_USER WITH INHERIT TRUE;
+SELECT pg_terminate_backend(pid, %3$s) FROM pg_stat_activity WHERE usename = %1$L AND ` + column + ` = %2$L;
+REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`})
 	}
-	return w.asks(lines, args...)
+	return w.asks(lines, id, endWait)
 }
 
 func (a unlockLogin) do(w work) error {
@@ -161,8 +159,7 @@ func (a unlockLogin) do(w work) error {
 	if w.seen.owner.exists() && w.seen.database.exists() {
 		text += "; " + admit(a.readOnly)
 	}
-	return w.keep(w.login, text+`; COMMENT ON ROLE %1$I IS %4$L`,
-		w.login, w.database, w.owner, a.label, "", "", w.reader)
+	return w.keep(w.login, text+`; COMMENT ON ROLE %1$I IS %5$L`, w.login, w.database, w.owner, a.label, "", "", w.reader)
 }
 
 func (emptyLogin) do(w work) error {
@@ -180,5 +177,5 @@ func (dropLogin) do(w work) error {
 	if err := w.takeBack(); err != nil {
 		return err
 	}
-	return w.keep(w.login, `DROP ROLE %1$I`, w.login)
+	return w.keep(w.login, `DROP ROLE %1$I`)
 }

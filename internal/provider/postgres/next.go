@@ -144,15 +144,23 @@ func unbind(of provider.Tags, now seen) (any, error) {
 		return limit, nil
 	case !now.login.exists():
 		return nil, nil
-	case now.login.canLogin || label.Locked != lockedUnbind:
-		label.Locked = lockedUnbind
-		return lockLogin{label: label.Text()}, nil
-	case now.login.sessions > 0:
-		return endSessions{}, nil
-	case now.login.prepared > 0 || len(now.login.holds) > 0:
-		return emptyLogin{}, nil
 	}
-	return dropLogin{}, nil
+	locked := !now.login.canLogin && label.Locked == lockedUnbind
+	label.Locked = lockedUnbind
+	return now.login.leave(locked, label.Text()), nil
+}
+
+// leave returns the next act until a login is gone. Locked says that the login is locked for that, with this label.
+func (r role) leave(locked bool, label string) act {
+	switch {
+	case !locked:
+		return lockLogin{label: label}
+	case r.sessions > 0:
+		return endSessions{}
+	case r.prepared > 0 || len(r.holds) > 0:
+		return emptyLogin{}
+	}
+	return dropLogin{}
 }
 
 // of returns the thing that carries the label of the tags.

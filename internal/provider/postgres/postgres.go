@@ -27,8 +27,9 @@ type Options struct {
 type Provider struct {
 	*hosted.Provider[server, seen]
 
-	process string // identifies this process as the one that runs its copies
-	copier  copier
+	process  string // identifies this process as the one that runs its copies
+	programs *pgcopy.Programs
+	copier   copier
 }
 
 type (
@@ -38,14 +39,13 @@ type (
 
 // New makes a provider without reaching any server. The caller ends it with Close.
 func New(o Options) *Provider {
-	p := &Provider{process: rand.Text()}
+	p := &Provider{process: rand.Text(), programs: o.Programs}
 	p.Provider = hosted.New(o.Options, hosted.Engine[server, seen]{
 		Open:  func(a hosted.Access, pool int) (server, error) { return openSQL(a, pool, p.Log) },
 		Close: server.Close, Class: classOf, Detail: p.detail,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind, Restore: p.restore,
 		Facts: facts, Expel: p.expel, Remark: p.warn,
 	})
-	p.copier.Programs, p.copier.broker, p.copier.log = o.Programs, o.Broker, p.Log
 	return p
 }
 

@@ -47,33 +47,33 @@ func (r remembered) later(why string, after time.Duration) error {
 	return later
 }
 
-// sidesOf returns the sides of all copies for an instance: reading its source, filling it, and saving it.
-func sidesOf(t provider.Tags, source *provider.Source) []pgcopy.Side {
+// sidesOf returns the sides of all copies for an instance: reading its source, filling it, and saving it. If
+// the source is not known, only the name of the login that reads it is right.
+func sidesOf(t provider.Tags, source *provider.Source) [3]names {
 	t = t.OfInstance()
-	n := namesOf(t)
-	reads := pgcopy.Side{Login: hosted.Name(prefixReads, t)}
+	own := namesOf(t)
+	sides := [3]names{own, own, own}
 	if source != nil {
-		of := namesOf(source.Tags(t.Broker))
-		reads.Database, reads.Owner = of.database, of.owner
+		sides[0] = namesOf(source.Tags(t.Broker))
 	}
-	return []pgcopy.Side{
-		reads, {Database: n.database, Owner: n.owner, Login: hosted.Name(prefixFills, t)},
-		{Database: n.database, Owner: n.owner, Login: hosted.Name(prefixSaves, t)},
+	for i, prefix := range []string{prefixReads, prefixFills, prefixSaves} {
+		sides[i].login = hosted.Name(prefix, t)
 	}
+	return sides
 }
 
 // endCopies ends the copies for an instance, and evicts their logins.
 func (p *Provider) endCopies(ctx context.Context, s *site, t provider.Tags, source *provider.Source) error {
 	sides := sidesOf(t, source)
-	filled := p.copier.end(sides[1])
-	if saved := p.copier.end(sides[2]); !filled || !saved {
+	filled := p.copier.end(sides[1].login)
+	if saved := p.copier.end(sides[2].login); !filled || !saved {
 		return hosted.Wait("Ending a copy", evictAfter)
 	}
 	return p.evicted(ctx, s, sides)
 }
 
 // evicted evicts the logins of copies.
-func (p *Provider) evicted(ctx context.Context, s *site, sides []pgcopy.Side) (unfinished error) {
+func (p *Provider) evicted(ctx context.Context, s *site, sides [3]names) (unfinished error) {
 	real, ok := s.Server.(*sqlServer)
 	if !ok {
 		return nil // a server in memory, on which no copies are made
@@ -95,25 +95,23 @@ func (p *Provider) evicted(ctx context.Context, s *site, sides []pgcopy.Side) (u
 // restore is a step of a provision that fills the database from another instance's: it begins the copy, looks
 // at its progress, or begins it again.
 func (p *Provider) restore(ctx context.Context, s *site, in provider.Instance) error {
-	if p.copier.Programs == nil {
+	if p.programs == nil {
 		return provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it " +
 			"runs. Order an empty one, and fill it by pg_dump and pg_restore with a binding of each.")
 	}
 	if in.Source.Target != in.Target {
 		return provider.Failf("The database to restore from is on another server. Order one on the same server.")
 	}
-	var was remembered
-	switch {
-	case in.State.Format > stateFormat:
+	if in.State.Format > stateFormat {
 		return errors.New("a later version of the broker has begun this: deploy it everywhere")
-	case in.State.Format == stateFormat:
-		_ = json.Unmarshal(in.State.Data, &was) // a copy whose state cannot be read is begun again
 	}
+	var was remembered
+	_ = json.Unmarshal(in.State.Data, &was) // a copy without a state, or whose state cannot be read, is begun again
 	if was.Operation != in.Operation.ID {
 		was = remembered{Operation: in.Operation.ID}
 	}
 	sides := sidesOf(provider.TagsOf(in), in.Source)
-	one, ours := p.copier.get(sides[1]), was.Process == p.process
+	one, ours := p.copier.get(sides[1].login), was.Process == p.process
 	if !ours || one == nil {
 		switch err := p.checkSource(ctx, s, in); {
 		case err != nil:
@@ -164,7 +162,7 @@ func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instan
 }
 
 // fill makes the empty database, and begins to fill it.
-func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance, sides []pgcopy.Side) error {
+func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance, sides [3]names) error {
 	w, err := p.wanted(ctx, s, in)
 	if err != nil {
 		return err
@@ -175,7 +173,10 @@ func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance, side
 	}
 	later := hosted.Wait("Restoring", restoreAfter)
 	later.Status.Percent = 20
-	if err := p.copier.fill(s.Access, sides[0], sides[1]); errors.Is(err, errCopies) {
+	access := s.Access
+	if _, err := p.begin(access, func(ctx context.Context, one *copying, logins []pgcopy.Login) error {
+		return p.pipe(ctx, access, one, logins)
+	}, sides[0], sides[1]); errors.Is(err, errCopies) {
 		later.Status.Description = "Waiting for other restores to end"
 	}
 	return later
@@ -216,7 +217,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 		}
 	case err != nil:
 		return s.Explain(err)
-	case version > p.copier.Major:
+	case version > p.programs.Major:
 		return provider.Failf("A database cannot be restored from another one here: the broker's pg_dump is older than the " +
 			"server. Ask the operator of the service to install the server's version.")
 	case m.SizeWarning > 0 && size > int64(m.SizeWarning)<<20:
@@ -235,7 +236,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 
 // Dump writes the content of an instance in pg_dump's custom format. Its errors say what to do.
 func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer) error {
-	if p.copier.Programs == nil {
+	if p.programs == nil {
 		return errors.New("the broker has found no pg_dump: install PostgreSQL's programs (`make postgres`) and start it again")
 	}
 	s, err := p.At(ctx, in.Target, in.Epoch)
@@ -250,5 +251,5 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 	if _, err := s.Run(ctx, t, hosted.Owned(t, hosted.Used, whole)); err != nil {
 		return err
 	}
-	return p.copier.save(ctx, s.Access, sidesOf(t, nil)[2], to)
+	return p.save(ctx, s.Access, sidesOf(t, nil)[2], to)
 }

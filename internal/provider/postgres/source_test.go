@@ -304,8 +304,7 @@ WHERE m.roleid = $1::regrole ORDER BY 1`, victim.owner())...)
 			n := d.life(id, "op-"+id)
 			n.provision()
 			s.Exec("postgres", "GRANT "+n.owner()+" TO "+d.access.User+" WITH INHERIT FALSE, SET TRUE")
-			side := pgcopy.Side{Database: n.database(), Owner: owner(n), Login: d.access.User}
-			naive := pgcopy.Login{Side: side, Password: d.access.Password}
+			naive := pgcopy.Login{Database: n.database(), Owner: owner(n), Name: d.access.User, Password: d.access.Password}
 			before := authority()
 			_ = programs(t, s).Restore(t.Context(), d.access, naive, bytes.NewReader(saved.Bytes()))
 			if cmp.Equal(before, authority()) {

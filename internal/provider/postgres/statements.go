@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -71,7 +70,7 @@ func (a setLimit) do(w work) error {
 
 func (a createOwner) do(w work) error {
 	return w.keep(w.owner, `CREATE ROLE %1$I NOLOGIN; CREATE ROLE %2$I NOLOGIN; COMMENT ON ROLE %1$I IS %3$L`,
-		w.owner, w.reader, a.label)
+		w.reader, a.label)
 }
 
 func (a createDatabase) do(w work) error {
@@ -98,14 +97,14 @@ GRANT USAGE ON SCHEMA public TO %2$I`, w.owner, w.reader); err != nil || len(a.e
 	if err != nil {
 		return err
 	}
-	timeout := "ALTER DATABASE %1$I RESET statement_timeout"
+	timeout := "ALTER DATABASE %2$I RESET statement_timeout"
 	if a.timeout != "" {
-		timeout = "ALTER DATABASE %1$I SET statement_timeout = %5$L"
+		timeout = "ALTER DATABASE %2$I SET statement_timeout = %5$L"
 	}
 	return w.asks([]line{
-		{"", "ALTER DATABASE %1$I CONNECTION LIMIT %3$s; " + timeout},
-		{w.owner, "COMMENT ON ROLE %2$I IS %4$L"},
-	}, w.database, w.owner, strconv.Itoa(a.limit), a.label, a.timeout)
+		{"", "ALTER DATABASE %2$I CONNECTION LIMIT %3$s; " + timeout},
+		{w.owner, "COMMENT ON ROLE %1$I IS %4$L"},
+	}, w.database, strconv.Itoa(a.limit), a.label, a.timeout)
 }
 
 // extend makes extensions as the owner role.
@@ -123,7 +122,7 @@ func (dropOwner) do(w work) error {
 	if err := w.disown(w.seen.owner.holds, "", w.owner, w.reader); err != nil {
 		return err
 	}
-	return w.keep(w.owner, `DROP ROLE IF EXISTS %2$I; DROP ROLE %1$I`, w.owner, w.reader)
+	return w.keep(w.owner, `DROP ROLE IF EXISTS %2$I; DROP ROLE %1$I`, w.reader)
 }
 
 // rollBack rolls back the prepared transactions that a query selects with their databases and owners. Each
@@ -204,33 +203,30 @@ func (a relabel) do(w work) error {
 			return err
 		}
 	}
-	args := []string{w.database, w.owner, w.reader, a.owner, a.database}
-	lines := []line{{w.owner, `COMMENT ON ROLE %2$I IS %4$L`}}
+	lines, logins := []line{{w.owner, `COMMENT ON ROLE %1$I IS %5$L`}}, ""
 	if a.retained {
-		logins, err := w.texts(`SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
+		if err := w.row(`SELECT coalesce(string_agg(DISTINCT m.member::regrole::text, ', '), '') FROM pg_auth_members m
 JOIN pg_roles r ON r.oid = m.roleid
-WHERE r.rolname IN ($1, $2) AND m.member::regrole::text ~ '^lsb'`, w.owner, w.reader)
-		if err != nil {
+WHERE r.rolname IN ($1, $2) AND m.member::regrole::text ~ '^lsb'`, w.owner, w.reader).Scan(&logins); err != nil {
 			return err
 		}
-		for _, login := range logins {
-			args = append(args, login)
-			lines = append(lines, line{w.owner, fmt.Sprintf(`REVOKE %%2$I, %%3$I FROM %%%d$I`, len(args))})
-		}
+	}
+	if logins != "" {
+		lines = append(lines, line{w.owner, `REVOKE %1$I, %4$I FROM %7$s`})
 	}
 	if w.seen.database.comment != "" {
-		text := `GRANT CONNECT ON DATABASE %1$I TO %2$I, %3$I; ALTER DATABASE %1$I ALLOW_CONNECTIONS true`
+		text := `GRANT CONNECT ON DATABASE %2$I TO %3$I, %4$I; ALTER DATABASE %2$I ALLOW_CONNECTIONS true`
 		if a.shut {
-			text = `REVOKE CONNECT ON DATABASE %1$I FROM %2$I, %3$I; ALTER DATABASE %1$I ALLOW_CONNECTIONS false`
+			text = `REVOKE CONNECT ON DATABASE %2$I FROM %3$I, %4$I; ALTER DATABASE %2$I ALLOW_CONNECTIONS false`
 		}
-		lines = append(lines, line{"", text + `; COMMENT ON DATABASE %1$I IS %5$L`})
+		lines = append(lines, line{"", text + `; COMMENT ON DATABASE %2$I IS %6$L`})
 	}
-	if err := w.asks(lines, args...); err != nil || !a.shut {
+	if err := w.asks(lines, w.database, w.owner, w.reader, a.owner, a.database, logins); err != nil || !a.shut {
 		return err
 	}
 	return endInstance{}.do(w)
 }
 
 func (endInstance) do(w work) error {
-	return w.terminate(`datid`, w.seen.database.thing)
+	return w.terminate(`datid`, w.seen.database.thing, prefixLogin)
 }

@@ -29,15 +29,11 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
-// A Side is a database that a copy reads or writes, its owner role, and the login of the copy. The caller
-// derives all three names.
-type Side struct{ Database, Owner, Login string }
-
-// A Login is the login of a Side, with the password that is valid for one copy.
+// A Login is the login of a copy in the database that the copy reads or writes, and the role that owns what is
+// in there. The password is valid for one copy.
 type Login struct {
 	secret.Holder
-	Side
-	Password string
+	Database, Owner, Name, Password string
 }
 
 // Programs are pg_dump and pg_restore of the same version.
@@ -136,7 +132,7 @@ func access(a hosted.Access, l Login, dir string) (env []string, err error) {
 		return nil, err
 	}
 	env = []string{
-		"PGHOST=" + a.Host, "PGPORT=" + strconv.Itoa(a.Port), "PGUSER=" + l.Login, "PGDATABASE=" + l.Database,
+		"PGHOST=" + a.Host, "PGPORT=" + strconv.Itoa(a.Port), "PGUSER=" + l.Name, "PGDATABASE=" + l.Database,
 		"PGPASSFILE=" + pass,
 		"PGSSLMODE=" + a.TLS.String(), "PGCONNECT_TIMEOUT=10", "PGAPPNAME=longshore copy",
 		"PGOPTIONS=-c statement_timeout=0 -c idle_in_transaction_session_timeout=0 -c search_path=pg_catalog",
