@@ -4,6 +4,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
@@ -13,7 +14,7 @@ import (
 
 // NewDashboard makes a page with the alarms and the work. The first three dashboards of an account
 // are free of charge, and each further one costs $3 a month, so the stack makes one only on request.
-func NewDashboard(scope constructs.Construct, stack string, raised *Alarms, deadLetters awssqs.IQueue,
+func NewDashboard(scope constructs.Construct, stack string, raised []interfacesawscloudwatch.IAlarmRef, deadLetters awssqs.IQueue,
 	functions ...awslambda.Function) {
 	var accepted, settled, answered, errors, durations []awscloudwatch.IMetric
 	for _, kind := range []lifecycle.Kind{lifecycle.Provision, lifecycle.Update, lifecycle.Deprovision, lifecycle.Bind,
@@ -42,7 +43,7 @@ func NewDashboard(scope constructs.Construct, stack string, raised *Alarms, dead
 		})
 	}
 	alarms := awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{
-		Alarms: &raised.All, Title: new("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3),
+		Alarms: &raised, Title: new("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3),
 	})
 	awscloudwatch.NewDashboard(subscope(scope, "Dashboard"), new("Dashboard"),
 		&awscloudwatch.DashboardProps{

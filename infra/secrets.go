@@ -22,9 +22,12 @@ type Secrets struct {
 	key awskms.IKey
 }
 
-// NewSecrets makes the login of the first platform. AWS chooses the name of the secret, so that it
-// never collides with a secret that was kept.
-func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
+// NewSecrets returns the logins that another stack left, which owns them. Without these, it makes the login of
+// the first platform. AWS chooses the name of the secret, so that it never collides with a secret that was kept.
+func NewSecrets(scope constructs.Construct, s Settings, key awskms.IKey) *Secrets {
+	if s.Secret != "" {
+		return &Secrets{ARN: &s.Secret, key: key}
+	}
 	scope = subscope(scope, "Secrets")
 	secret := awssecretsmanager.NewSecret(scope, new("Platform"), &awssecretsmanager.SecretProps{
 		Description:   new("The platforms' logins to the broker, and their ids"),

@@ -29,7 +29,8 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	}
 	stack := awscdk.NewStack(scope, &s.Stack, props)
 
-	state, secrets := stateOf(stack, s)
+	state := NewState(stack, s)
+	secrets := NewSecrets(stack, s, state.Key)
 	dead := NewDeadLetters(stack)
 	made := newFunctions(stack, s, state, secrets, dead)
 	dead.OfFunction(made.reaper)
@@ -42,20 +43,6 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	}
 	say(stack, s, state, secrets, api, made, dead)
 	return stack
-}
-
-// stateOf returns the stack's own state, or the state of a former stack to go on with.
-func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
-	if s.Table == "" {
-		state = NewState(stack, s.KeyRotation)
-	} else {
-		state = FoundState(stack, s.Table, s.Key)
-	}
-	state.Emulated = s.Services.Emulated
-	if s.Secret == "" {
-		return state, NewSecrets(stack, state.Key)
-	}
-	return state, &Secrets{ARN: &s.Secret, key: state.Key} // the stack that left it owns it
 }
 
 // deployed are the three functions, and the parts that drive operations between them.

@@ -22,24 +22,22 @@ type State struct {
 	Emulated bool
 }
 
-// FoundState returns the state that another stack left, by the name of its table and the ARN of its
-// key. This stack owns neither.
-func FoundState(scope constructs.Construct, table, key string) *State {
+// NewState returns the state that another stack left, which this stack does not own. Without one, it makes
+// the table, as the store describes it, and its key, which is rotated after the given number of days. Each
+// rotation adds a dollar a month, up to the second one.
+func NewState(scope constructs.Construct, s Settings) *State {
 	scope = subscope(scope, "State")
-	return &State{
-		Table: awsdynamodb.Table_FromTableName(scope, new("Table"), &table),
-		Key:   awskms.Key_FromKeyArn(scope, new("Key"), &key),
+	if s.Table != "" {
+		return &State{
+			Table:    awsdynamodb.Table_FromTableName(scope, new("Table"), &s.Table),
+			Key:      awskms.Key_FromKeyArn(scope, new("Key"), &s.Key),
+			Emulated: s.Services.Emulated,
+		}
 	}
-}
-
-// NewState makes the table, as the store describes it, and its key, which is rotated after the
-// given number of days. Each rotation adds a dollar a month, up to the second one.
-func NewState(scope constructs.Construct, keyRotation int) *State {
-	scope = subscope(scope, "State")
 	key := awskms.NewKey(scope, new("Key"), &awskms.KeyProps{
 		Description:       new("Seals the secrets in the broker's records, and encrypts its table"),
 		EnableKeyRotation: new(true),
-		RotationPeriod:    awscdk.Duration_Days(jsii.Number(keyRotation)),
+		RotationPeriod:    awscdk.Duration_Days(jsii.Number(s.KeyRotation)),
 		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,
 	})
 	attribute := func(name string, kind awsdynamodb.AttributeType) *awsdynamodb.Attribute {
@@ -64,7 +62,7 @@ func NewState(scope constructs.Construct, keyRotation int) *State {
 		SortKey:        attribute(dynamo.AttributeDue, awsdynamodb.AttributeType_NUMBER),
 		ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
 	})
-	return &State{Table: table, Key: key}
+	return &State{Table: table, Key: key, Emulated: s.Services.Emulated}
 }
 
 // Records returns the rights to read records by their keys and to commit changes: for a transaction,
