@@ -35,7 +35,10 @@ func withHosted(rows map[string]providerRow) map[string]providerRow {
 		// the functions that ask for these calls read the secrets, and they also list through them.
 		secrets := func(stack awscdk.Stack, s Settings) Grants { return reading(stack, name, s.Servers[name]) }
 		rows[name] = providerRow{
-			environment: func(s Settings) map[string]string {
+			environment: func(s Settings, inside bool) map[string]string {
+				if inside {
+					return nil // its callers read the secrets
+				}
 				return map[string]string{providers.Servers()[name].EnvSecrets(): s.Servers[name].Secrets.String()}
 			},
 			things: secrets, inventory: secrets,

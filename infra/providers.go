@@ -14,11 +14,9 @@ import (
 // A providerRow describes a provider's needs on AWS. The rows of the same name below internal/app
 // describe the provider for the programs.
 type providerRow struct {
-	// contexts are the provider's settings that are chosen at deployment: the names of environment
-	// variables, by the names of context values.
-	contexts map[string]string
-	// environment returns further variables that the provider's functions need; nil for none.
-	environment func(s Settings) map[string]string
+	// environment returns the variables that the provider's functions need, or the one that calls the provider
+	// inside a VPC; nil for none. Empty ones are left out.
+	environment func(s Settings, inside bool) map[string]string
 	// things are the rights to make and remove the provider's things, and inventory the rights
 	// to list them; nil for none.
 	things, inventory rights
@@ -38,7 +36,11 @@ type rights func(stack awscdk.Stack, s Settings) Grants
 // providerRows are the rows of all providers, by name.
 var providerRows = withHosted(map[string]providerRow{
 	app.ProviderDemo: {
-		contexts:   map[string]string{"demo-delay": app.EnvDemoDelay},
+		environment: func(s Settings, _ bool) map[string]string { return map[string]string{app.EnvDemoDelay: s.DemoDelay} },
+		read: func(s *Settings, r *reader, _ string) {
+			s.DemoDelay = r.text("demo-delay", "")
+			r.check("demo-delay", map[string]string{app.EnvDemoDelay: s.DemoDelay})
+		},
 		vpcContext: "demo-vpc", // for trying out calls inside a VPC
 	},
 	app.ProviderCloudFormation: servicesRow,
@@ -60,12 +62,6 @@ func (s *Settings) readProviders(r *reader) {
 			r.refuse(name, state, Offered+", "+Off+", or "+Withdrawn+" to offer it no more and be able to delete what exists")
 		}
 		s.Providers[name] = state
-		for context, variable := range sorted.Map(row.contexts) {
-			if value := r.text(context, ""); value != "" {
-				s.ProviderSettings[variable] = value
-				r.check(context, map[string]string{variable: value})
-			}
-		}
 		if row.read != nil {
 			row.read(s, r, state)
 		}
@@ -103,24 +99,18 @@ func (s Settings) off() map[string]string {
 
 // environment adds the variables of the functions that call providers.
 func (s Settings) environment(of map[string]*string) map[string]*string {
-	if names := s.providers(); len(names) > 0 {
-		of[app.EnvProviders] = new(strings.Join(names, ","))
-	}
-	for _, name := range s.providers() {
-		if its := providerRows[name].environment; its != nil {
-			for variable, value := range its(s) {
-				of[variable] = &value
-			}
-		}
-	}
-	return s.chosen(s.providers(), of)
+	names := s.providers()
+	of[app.EnvProviders] = text(strings.Join(names, ","))
+	return s.variables(names, false, of)
 }
 
-// chosen adds the settings that were chosen at deployment for some providers.
-func (s Settings) chosen(names []string, to map[string]*string) map[string]*string {
+// variables adds the variables of some providers.
+func (s Settings) variables(names []string, inside bool, to map[string]*string) map[string]*string {
 	for _, name := range names {
-		for _, variable := range providerRows[name].contexts {
-			to[variable] = text(s.ProviderSettings[variable])
+		if its := providerRows[name].environment; its != nil {
+			for variable, value := range its(s, inside) {
+				to[variable] = text(value)
+			}
 		}
 	}
 	return to

@@ -31,11 +31,8 @@ const (
 // servicesRow is the row of the provider of AWS services.
 var servicesRow = providerRow{
 	read: readServices, targets: true,
-	environment: func(s Settings) map[string]string {
-		all := map[string]string{}
-		if s.Services.Targets != "" {
-			all[app.EnvAWSTargets] = s.Services.Targets
-		}
+	environment: func(s Settings, _ bool) map[string]string {
+		all := map[string]string{app.EnvAWSTargets: s.Services.Targets}
 		if s.Services.Emulator == emulatorLocalStack {
 			all[app.EnvAWSEmulated] = "true"
 		}

@@ -74,9 +74,10 @@ type Settings struct {
 	// Offerings is a folder of the operator's own offerings, relative to the
 	// repository; empty for none.
 	Offerings string
-	// Providers has the state of each provider, and ProviderSettings the chosen settings, by the
-	// names of the functions' variables.
-	Providers, ProviderSettings map[string]string
+	// Providers has the state of each provider.
+	Providers map[string]string
+	// DemoDelay is how long an operation of the demo takes; empty for the demo's default.
+	DemoDelay string
 	// Servers are the servers of the providers on shared servers, by provider; nil for none.
 	Servers map[string]Servers
 	// Services are the settings of AWS services.
@@ -183,8 +184,8 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Broker:         r.form(ContextBroker, brokerIdentity, "the identity that the other stack gave as its output Broker"),
 		CLICredentials: r.flag(ContextCLICredentials),
 		Concurrency:    map[string]int{},
-		Providers:      map[string]string{}, ProviderSettings: map[string]string{},
-		Code: r.text(ContextCode, "../dist"),
+		Providers:      map[string]string{},
+		Code:           r.text(ContextCode, "../dist"),
 	}
 	s.readProviders(&r)
 	// By default, one platform leaves half of the rate to the others.

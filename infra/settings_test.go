@@ -29,8 +29,7 @@ func providersWith(demo string) map[string]string {
 func TestReadSettings(t *testing.T) {
 	with := func(change func(s *Settings)) Settings {
 		s := Settings{Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100,
-			PlatformRate: 25, KeyRotation: 365, Concurrency: map[string]int{}, Code: "../dist", Providers: providersWith(Off),
-			ProviderSettings: map[string]string{}}
+			PlatformRate: 25, KeyRotation: 365, Concurrency: map[string]int{}, Code: "../dist", Providers: providersWith(Off)}
 		change(&s)
 		return s
 	}
@@ -49,12 +48,12 @@ func TestReadSettings(t *testing.T) {
 			Stack: "Other-2", Architecture: "x86_64", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000,
 			PlatformRate: 1, KeyRotation: 365, CLICredentials: true, Code: "built", Offerings: "mine",
 			Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1},
-			Providers:   providersWith(Withdrawn), ProviderSettings: map[string]string{app.EnvDemoDelay: "1m30s"},
+			Providers:   providersWith(Withdrawn), DemoDelay: "1m30s",
 		}},
 		"Typed": {"a file gives numbers and truths", map[string]any{"log-days": 7.0, "cli-credentials": true},
 			with(func(s *Settings) { s.LogDays, s.CLICredentials = 7, true })},
 		"NoDelay": {"the demo can be done at once", map[string]any{"demo-delay": "0s"},
-			with(func(s *Settings) { s.ProviderSettings[app.EnvDemoDelay] = "0s" })},
+			with(func(s *Settings) { s.DemoDelay = "0s" })},
 		"No": {"what is switched off by name is off", map[string]any{"cli-credentials": "false", "tracing": "false"}, usual},
 		"Longest": {"a stack's name may be as long as this", map[string]any{"stack": strings.Repeat("a", 64)},
 			with(func(s *Settings) { s.Stack = strings.Repeat("a", 64) })},

@@ -61,7 +61,7 @@ func NewCalls(scope constructs.Construct, s Settings) (c Calls) {
 	function := NewFunction(scope, s, &FunctionProps{
 		Name: FunctionCalls, Program: FunctionProvisioner, Description: "The calls of providers inside a VPC",
 		Timeout: app.CallsTimeout, MemoryMB: 256, VPC: s.VPC,
-		Environment: s.chosen(s.InVPC, map[string]*string{app.EnvRole: new(app.RoleCalls), app.EnvInVPC: c.Providers}),
+		Environment: s.variables(s.InVPC, true, map[string]*string{app.EnvRole: new(app.RoleCalls), app.EnvInVPC: c.Providers}),
 		Grants:      interfaces(),
 	})
 	c.ARN = function.FunctionArn()
