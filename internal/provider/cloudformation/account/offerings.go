@@ -113,7 +113,7 @@ func guards(scope plan.Scope) []iampolicy.Statement {
 	// CloudFormation resolves {{resolve:…}} in a template with this role.
 	secrets := deny("OtherSecrets", nil, "secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue",
 		"ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:GetParameterHistory")
-	secrets.NotResource = iampolicy.Texts{contents(scope, "secretsmanager", "secret:"), contents(scope, "ssm", "parameter/")}
+	secrets.NotResource = slices.Concat(contents(scope, "secretsmanager", "secret:"), contents(scope, "ssm", "parameter/"))
 	return []iampolicy.Statement{
 		secrets,
 		where(deny("Unbounded", everything, "iam:CreateUser", "iam:CreateRole", "iam:PutUserPolicy", "iam:PutRolePolicy",
@@ -238,9 +238,6 @@ func common(c iampolicy.Condition) iampolicy.Condition {
 			}
 			out[operator][key] = wide
 		}
-	}
-	if len(out) == 0 {
-		return nil
 	}
 	return out
 }

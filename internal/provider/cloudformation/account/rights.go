@@ -29,7 +29,7 @@ func bucketARNs(scope plan.Scope) iampolicy.Texts {
 
 // stacks matches the stacks of instances.
 func stacks(scope plan.Scope) iampolicy.Texts {
-	return iampolicy.Texts{contents(scope, "cloudformation", "stack/")}
+	return contents(scope, "cloudformation", "stack/")
 }
 
 // principals matches the users or roles of bindings. An emulator leaves out the path, as in the
@@ -50,8 +50,8 @@ func boundaries(scope plan.Scope) string {
 }
 
 // contents matches the resources of instances, in a service whose ARNs end in names.
-func contents(scope plan.Scope, service, kind string) string {
-	return Here.ARN(service, kind+scope.Stacks()+"*")
+func contents(scope plan.Scope, service, kind string) iampolicy.Texts {
+	return iampolicy.Texts{Here.ARN(service, kind+scope.Stacks()+"*")}
 }
 
 func allow(sid string, resource iampolicy.Texts, actions ...string) iampolicy.Statement {
@@ -114,18 +114,18 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("Templates", iampolicy.Texts{bucketARNs(scope)[0] + "/templates/*"}, "s3:PutObject"),
 		// The broker counts and removes the contents of an instance, and never reads them. It marks
 		// the resources that outlive a stack that was deleted by hand.
-		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:DeleteObject", "s3:DeleteObjectVersion",
+		allow("Buckets", contents(scope, "s3", ""), "s3:DeleteObject", "s3:DeleteObjectVersion",
 			"s3:GetBucketTagging",
 			"s3:ListBucketVersions", "s3:PutBucketTagging"),
-		allow("Streams", iampolicy.Texts{contents(scope, "kinesis", "stream/")}, "kinesis:AddTagsToStream",
+		allow("Streams", contents(scope, "kinesis", "stream/"), "kinesis:AddTagsToStream",
 			"kinesis:DeregisterStreamConsumer", "kinesis:DescribeStreamSummary", "kinesis:ListStreamConsumers"),
-		allow("Rules", iampolicy.Texts{contents(scope, "events", "rule/")}, "events:DeleteRule", "events:ListTargetsByRule",
+		allow("Rules", contents(scope, "events", "rule/"), "events:DeleteRule", "events:ListTargetsByRule",
 			"events:RemoveTargets"),
 		allow("Unnamed", everything, "events:ListRules", "tag:TagResources"), // these actions know no resources
-		allow("Queues", iampolicy.Texts{contents(scope, "sqs", "")}, "sqs:GetQueueAttributes", "sqs:TagQueue"),
-		allow("Marks", iampolicy.Texts{contents(scope, "dynamodb", "table/"), contents(scope, "secretsmanager", "secret:")},
+		allow("Queues", contents(scope, "sqs", ""), "sqs:GetQueueAttributes", "sqs:TagQueue"),
+		allow("Marks", slices.Concat(contents(scope, "dynamodb", "table/"), contents(scope, "secretsmanager", "secret:")),
 			"dynamodb:TagResource", "secretsmanager:TagResource"),
-		o.only(allow("Tables", iampolicy.Texts{contents(scope, "dynamodb", "table/")}, "dynamodb:Scan"),
+		o.only(allow("Tables", contents(scope, "dynamodb", "table/"), "dynamodb:Scan"),
 			"StringEquals", "dynamodb:Select", "COUNT"),
 	}), Inventory(scope, o)...)
 }

@@ -128,9 +128,7 @@ func (s Statement) Map(f func(string) string) Statement {
 			condition[operator][key] = values.each(f)
 		}
 	}
-	if s.Condition != nil {
-		s.Condition = condition
-	}
+	s.Condition = condition
 	return s
 }
 
