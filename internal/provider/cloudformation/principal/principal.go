@@ -169,13 +169,12 @@ func (t *task) wrong(what string, err error) error {
 
 // make makes the principal, or finds the one that was made before.
 func (t *task) make(ctx context.Context) (st provider.Status, err error) {
-	mine, others, err := t.find(ctx)
+	mine, former, err := t.find(ctx)
 	if err != nil {
 		return st, err
 	}
-	if len(others) > 0 {
-		return provider.Status{Percent: 10, Description: "Removing a former principal", After: time.Second},
-			t.clear(ctx, others, nil)
+	if former {
+		return provider.Status{Percent: 10, Description: "Removing a former principal", After: time.Second}, nil
 	}
 	if mine == nil {
 		if mine, err = t.create(ctx); err != nil {
@@ -191,36 +190,29 @@ func (t *task) make(ctx context.Context) (st provider.Status, err error) {
 	return t.key(ctx)
 }
 
-// find returns the binding's principal, nil if the lists do not show it, and its principals of the
-// other kind, which were made before its plan was changed. Any other principal under its path is a
-// failure.
-func (t *task) find(ctx context.Context) (mine *Found, others []Found, err error) {
+// find returns the binding's principal, nil if the lists do not show it. It removes its principals
+// of the other kind, which were made before its plan was changed, and reports whether there were
+// any. Any other principal under its path is a failure.
+func (t *task) find(ctx context.Context) (mine *Found, former bool, err error) {
 	all, err := t.listed(ctx, t.Scope.BindingPath(t.tags))
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
 	for _, f := range all {
 		full, err := t.owned(ctx, f)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case f.Kind == t.kind && f.Name == t.name:
+		if err != nil {
+			return nil, false, err
+		}
+		if f.Kind == t.kind && f.Name == t.name {
 			mine = &full
-		default:
-			others = append(others, f)
+			continue
+		}
+		former = true
+		if err := t.remove(ctx, f); err != nil {
+			return nil, former, t.hard("removing a former principal", err)
 		}
 	}
-	return mine, others, nil
-}
-
-// clear removes principals of the other kind, unless finding them has failed.
-func (t *task) clear(ctx context.Context, others []Found, err error) error {
-	for _, f := range others {
-		if err == nil {
-			err = t.remove(ctx, f)
-		}
-	}
-	return t.hard("removing a former principal", err)
+	return mine, former, nil
 }
 
 // create makes the principal. If one with its name exists that the lists do not show, create takes
@@ -309,9 +301,9 @@ func (t *task) prove(ctx context.Context, was bindingState) (st provider.Status,
 		return waiting, nil
 	}
 	// By now, the lists may show principals that they did not show at first.
-	if _, others, err := t.find(ctx); err != nil || len(others) > 0 {
+	if _, former, err := t.find(ctx); err != nil || former {
 		waiting.After = time.Second
-		return waiting, t.clear(ctx, others, err)
+		return waiting, err
 	}
 	if err := t.IAM.SetTags(ctx, t.kind, t.name, []label.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
 		return st, t.hard("marking the key of a user", err)
