@@ -123,15 +123,11 @@ func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, targ
 		command += " --offerings " + shell.Word(e.offerings)
 	}
 	command += access
-	has, found, err := p.Prepared(ctx, scope)
-	if err != nil {
-		return err
-	}
-	lacks, err := has.Lacks(scope, e.offered)
+	lacks, prepared, err := p.Lacks(ctx, scope, e.offered)
 	switch {
 	case err != nil:
 		return err
-	case !found:
+	case !prepared:
 		return advice.For(fmt.Sprintf("account %s in %s", p.Account, p.Region), "is not prepared for this broker", "run "+command)
 	case lacks != nil:
 		e.log.Warn("the account is not prepared for every offering: run "+command, "target", target,

@@ -9,8 +9,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,26 +137,24 @@ type Mark struct {
 	Offerings map[string]string `json:"offerings"`
 }
 
-func markOf(scope plan.Scope, offerings []account.Offering) (Mark, error) {
-	m := Mark{map[string]string{}}
-	for _, o := range offerings {
+// markOf returns what is offered, and the mark of an account that is prepared for that.
+func markOf(scope plan.Scope, offered *catalog.Catalog) (all []account.Offering, m Mark, err error) {
+	m.Offerings = map[string]string{}
+	if all, err = account.OfferingsOf(offered); err != nil {
+		return nil, m, err
+	}
+	for _, o := range all {
 		needs, err := account.Template(scope, []account.Offering{o}, account.Options{})
 		if err != nil {
-			return m, err
+			return nil, m, err
 		}
 		m.Offerings[o.Name] = plan.Digest(needs)
 	}
-	return m, nil
+	return all, m, nil
 }
 
-// Prepared reads the mark that `longshore aws bootstrap` left for a scope. found is false if the
+// mark reads the mark that `longshore aws bootstrap` left for a scope, and its version; nil if the
 // command was not run for this location.
-func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found bool, err error) {
-	m, version, err := p.mark(ctx, scope)
-	return m, version != nil, err
-}
-
-// mark reads the mark, and its version; nil without a mark.
 func (p Session) mark(ctx context.Context, scope plan.Scope) (m Mark, version *string, err error) {
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
 	out, err := p.buckets().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, ExpectedBucketOwner: &p.Account, Key: &key})
@@ -176,18 +172,20 @@ func (p Session) mark(ctx context.Context, scope plan.Scope) (m Mark, version *s
 }
 
 // Lacks returns the names of the offerings whose present needs the account was not prepared for.
-func (m Mark) Lacks(scope plan.Scope, offered *catalog.Catalog) (names []string, err error) {
-	offerings, err := account.OfferingsOf(offered)
+// prepared is false if `longshore aws bootstrap` was not run for this location.
+func (p Session) Lacks(ctx context.Context, scope plan.Scope, offered *catalog.Catalog) (names []string, prepared bool,
+	err error) {
+	has, version, err := p.mark(ctx, scope)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	want, err := markOf(scope, offerings)
+	_, want, err := markOf(scope, offered)
 	for name, needs := range sorted.Map(want.Offerings) {
-		if m.Offerings[name] != needs {
+		if has.Offerings[name] != needs {
 			names = append(names, name)
 		}
 	}
-	return names, err
+	return names, version != nil, err
 }
 
 // Options are the options of `longshore aws bootstrap`.
@@ -229,11 +227,7 @@ func Run(ctx context.Context, o Options) (out Result, err error) {
 
 func (p Session) prepare(ctx context.Context, o Options) (out Result, err error) {
 	out.Account, out.Region = p.Account, p.Region
-	offerings, err := account.OfferingsOf(o.Offered)
-	if err != nil {
-		return out, err
-	}
-	mark, err := markOf(o.Scope, offerings)
+	offerings, mark, err := markOf(o.Scope, o.Offered)
 	if err != nil {
 		return out, err
 	}
@@ -332,8 +326,7 @@ func (p Session) access(o Options) (*account.Trust, *plan.Targets, error) {
 }
 
 func externalID(scope plan.Scope, account string) string {
-	sum := sha256.Sum256([]byte(string(scope) + " in " + account))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
+	return plan.Short(string(scope)+" in "+account, 26)
 }
 
 // Rights returns the IAM policies that the broker's own credentials need in the account that the

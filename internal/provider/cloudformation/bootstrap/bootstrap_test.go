@@ -65,7 +65,7 @@ func TestAnAccountIsPrepared(t *testing.T) {
 	one := map[string]string{"queues": "sqs:CreateQueue"}
 	two := map[string]string{"queues": "sqs:CreateQueue", "topics": "sqs:DeleteQueue"}
 	other := map[string]string{"queues": "sqs:TagQueue"}
-	if _, found, err := at.Prepared(ctx, scope); found || err != nil {
+	if _, found, err := at.Lacks(ctx, scope, catalogtest.AWS(t, one)); found || err != nil {
 		t.Fatalf("prepared before: %v, %v", found, err)
 	}
 	for _, step := range []struct {
@@ -86,10 +86,9 @@ func TestAnAccountIsPrepared(t *testing.T) {
 	} {
 		offered := catalogtest.AWS(t, step.offered)
 		if step.what != "first" {
-			has, found, err := at.Prepared(ctx, scope)
-			lacks, err2 := has.Lacks(scope, offered)
-			if diff := cmp.Diff(step.lacks, lacks); !found || err != nil || err2 != nil || diff != "" {
-				t.Errorf("%s: found %v, %v, %v, lacks -want +got:\n%s", step.what, found, err, err2, diff)
+			lacks, found, err := at.Lacks(ctx, scope, offered)
+			if diff := cmp.Diff(step.lacks, lacks); !found || err != nil || diff != "" {
+				t.Errorf("%s: found %v, %v, lacks -want +got:\n%s", step.what, found, err, diff)
 			}
 		}
 		did := expect.Get(at.prepare(ctx, preparing(t, scope, offered)))(t, step.what)
@@ -185,11 +184,11 @@ func TestABucketOfAnotherAccountIsNotTrusted(t *testing.T) {
 	ours, theirs := answered(t, "111111111111", bucket), answered(t, "222222222222", bucket)
 	expect.OK(t, write(ours))
 	expect.OK(t, ours.keepMark(t.Context(), scope, mark))
-	has, found, err := ours.Prepared(t.Context(), scope)
-	if diff := cmp.Diff(mark, has); !found || err != nil || diff != "" {
-		t.Errorf("our own mark: found %v, %v, -want +got:\n%s", found, err, diff)
+	has, version, err := ours.mark(t.Context(), scope)
+	if diff := cmp.Diff(mark, has); version == nil || err != nil || diff != "" {
+		t.Errorf("our own mark: version %v, %v, -want +got:\n%s", version, err, diff)
 	}
-	_, _, read := theirs.Prepared(t.Context(), scope)
+	_, _, read := theirs.mark(t.Context(), scope)
 	for what, err := range map[string]error{
 		"writing a template to": write(theirs), "reading the mark of": read, "marking": theirs.keepMark(t.Context(), scope, mark),
 	} {
@@ -245,11 +244,10 @@ func TestAnotherAccountIsATarget(t *testing.T) {
 	if err != nil || reached.Account != there.Account {
 		t.Fatalf("it leads to %q, %v", reached.Account, err)
 	}
-	has, found, err := reached.Prepared(ctx, scope)
-	if lacks, err2 := has.Lacks(scope, offered); !found || lacks != nil || err != nil || err2 != nil {
-		t.Errorf("by its role the broker finds %v, without %v, %v, %v", found, lacks, err, err2)
+	if lacks, found, err := reached.Lacks(ctx, scope, offered); !found || lacks != nil || err != nil {
+		t.Errorf("by its role the broker finds %v, without %v, %v", found, lacks, err)
 	}
-	if _, found, err := own.Prepared(ctx, scope); found || err != nil {
+	if _, found, err := own.Lacks(ctx, scope, offered); found || err != nil {
 		t.Errorf("the broker's own account is prepared: %v, %v", found, err)
 	}
 	target.ExternalID = "somebody-elses"
@@ -352,7 +350,7 @@ func TestMarksAtTheSameMoment(t *testing.T) {
 		}}
 		expect.OK(t, hasty.keepMark(ctx, scope, Mark{map[string]string{ours: "x"}}))
 		want.Offerings[ours], want.Offerings[theirs] = "x", "x"
-		has, _, err := at.Prepared(ctx, scope)
+		has, _, err := at.mark(ctx, scope)
 		expect.OK(t, err)
 		expect.Same(t, "the mark", want, has)
 	}

@@ -13,15 +13,15 @@ import (
 // where other names begin.
 type Scope string
 
-// short returns a hash in letters and digits that every name may have.
-func short(text string, letters int) string {
+// Short returns a hash in letters and digits that every name may have.
+func Short(text string, letters int) string {
 	sum := sha256.Sum256([]byte(text))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:letters])
 }
 
 // ScopeOf returns the scope of a broker: of is the name of its stack, or the identity of a broker
 // that has none.
-func ScopeOf(of string) Scope { return Scope("longshore-" + short(of, 8)) }
+func ScopeOf(of string) Scope { return Scope("longshore-" + Short(of, 8)) }
 
 // Prefix begins the names of all things that a broker makes.
 func (s Scope) Prefix() string { return string(s) + "-" }
@@ -73,7 +73,7 @@ func SpaceOf(in provider.Instance) string {
 	if in.Place.Space == "" {
 		of = []string{provider.Hash(provider.TagsOf(in))}
 	}
-	return short(fmt.Sprintf("%q", of), spaceLetters)
+	return Short(fmt.Sprintf("%q", of), spaceLetters)
 }
 
 // InstancePath is the path of the principals of all bindings of an instance.
@@ -103,7 +103,7 @@ func nameOf(offering string) string {
 	if len(offering) <= most {
 		return offering
 	}
-	return offering[:most-9] + "-" + short(offering, 8)
+	return offering[:most-9] + "-" + Short(offering, 8)
 }
 
 // ServiceRole returns the name of the role that CloudFormation uses for an offering in a region:
