@@ -37,7 +37,7 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 		// take their stack's tags.
 		names, err := s.spare(ctx, s.now.stack, s.retained())
 		if err != nil {
-			return s.explain(ctx, err)
+			return err
 		}
 		if s.now.spares() {
 			o.spared = names
@@ -143,7 +143,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 	if !ok {
 		var err error
 		if body, err = s.fetch(ctx, s.bucket(), digest); err != nil {
-			return s.explain(ctx, err)
+			return err
 		}
 		if body == nil {
 			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or the bucket of "+
@@ -156,7 +156,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew",
 					s.bucket().name)}
 			}
-			return s.explain(ctx, err)
+			return err
 		}
 		s.p.saved.Put(s.name+"/"+digest, true)
 	}
@@ -184,7 +184,7 @@ func (s *step) bucket() bucket {
 func (s *step) fillRetention(ctx context.Context, o *order) error {
 	body, err := s.current(ctx, s.now.stack.id)
 	if err != nil {
-		return s.explain(ctx, err)
+		return err
 	}
 	if body, err = retaining(body); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (s *step) fillRetention(ctx context.Context, o *order) error {
 	digest := plan.Digest(body)
 	if len(body) > inline {
 		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
-			return s.explain(ctx, err)
+			return err
 		}
 	}
 	s.put(o, digest, body)

@@ -13,13 +13,13 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// refused turns a refusal into a failure, since repeating the call would not change it. It returns
-// any other error as it is.
-func (s *step) refused(err error) error {
+// refused turns a refusal into a failure, since repeating the call would not change it. It explains
+// any other error.
+func (s *step) refused(ctx context.Context, err error) error {
 	if why, is := errors.AsType[refusal](err); is {
 		return s.fail(repeatable(string(why)))
 	}
-	return err
+	return s.explain(ctx, err)
 }
 
 // why records that an operation has failed, with the reason in words for a developer. A provision
@@ -42,7 +42,7 @@ func (s *step) why(ctx context.Context, d decision) (st provider.Status, err err
 	case kind == operation.Update:
 		f.Message += " It could not be undone either: the instance may not work. Ask the operator of the service."
 	}
-	return st, s.now.failure()
+	return st, s.fail(f)
 }
 
 // reason returns why the last operation of the stack has failed, from the first event that says so:

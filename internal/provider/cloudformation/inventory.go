@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,11 +21,6 @@ type sweep struct {
 	Cursor     string `json:"cursor,omitempty"`
 }
 
-func (w sweep) text() string {
-	raw, _ := json.Marshal(w) // three texts always encode
-	return string(raw)
-}
-
 // List implements provider.Inventory. It lists one target after the other.
 func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
 	names := p.Options.Targets.Names()
@@ -36,20 +32,21 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 	}
 	s, err := p.reach(ctx, at.Target)
 	var page []provider.Holding
+	var next sweep
 	if err == nil {
-		var next sweep
-		if page, next, err = p.page(ctx, s, at); err == nil && next != (sweep{}) {
-			return page, next.text(), nil
-		}
+		page, next, err = p.page(ctx, s, at)
 	}
-	if ctx.Err() != nil {
-		return nil, "", err
+	switch n := slices.Index(names, at.Target) + 1; {
+	case err == nil && next != (sweep{}):
+	case ctx.Err() != nil: // what is left is not listed
+		return nil, "", cmp.Or(err, ctx.Err())
+	case n > 0 && n < len(names): // the next target is listed also if this one cannot be reached
+		next = sweep{Target: names[n]}
+	default:
+		return page, "", err
 	}
-	// The next target is listed also if this one cannot be reached.
-	if n := slices.Index(names, at.Target) + 1; n > 0 && n < len(names) {
-		return page, sweep{Target: names[n]}.text(), err
-	}
-	return page, "", err
+	raw, _ := json.Marshal(next) // three texts always encode
+	return page, string(raw), err
 }
 
 // page reads a page of one target. next is zero after the target's last page.
@@ -104,7 +101,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 // hold applies act to a principal. It does nothing with a stack.
 func (p *Provider) hold(ctx context.Context, h provider.Holding,
 	act func(provider.Quarantiner, context.Context, provider.Holding) error) error {
-	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.Scope.Stacks()) {
+	if h.Tags.Binding == "" {
 		return ctx.Err()
 	}
 	s, learnt, err := p.at(ctx, provider.Instance{Target: h.Target})

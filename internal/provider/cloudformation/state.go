@@ -82,10 +82,3 @@ func readState(s provider.State, operation string) (m instanceState, err error) 
 
 // state returns the form that is recorded.
 func (m instanceState) state() *provider.State { return provider.StateOf(stateFormat, m) }
-
-// failure returns the failure that ends the operation, with the state.
-func (m instanceState) failure() *provider.Failure {
-	f := *m.Work.Failed
-	f.State = m.state()
-	return &f
-}

@@ -136,7 +136,7 @@ func (s *step) advance(ctx context.Context, next func(observed) decision) (st pr
 	case actFinish:
 		return s.rewrite(ctx, s.stackValues())
 	case actRecord:
-		return s.record(ctx, d)
+		return s.record(ctx, d.verb)
 	case actSend:
 		return s.call(ctx, d.verb)
 	case actExplain:
@@ -153,10 +153,12 @@ func (s *step) working(percent int, description string, after time.Duration) pro
 	return provider.Status{Percent: percent, Description: description, After: after, State: s.now.state()}
 }
 
-// fail ends the operation for good.
+// fail ends the operation for good, with a failure that the state has too.
 func (s *step) fail(f provider.Failure) error {
 	s.now.Work.Failed = &f
-	return s.now.failure()
+	told := f
+	told.State = s.now.state()
+	return &told
 }
 
 func (s *step) done() provider.Status {
@@ -184,39 +186,35 @@ const soon = time.Millisecond
 
 // record records a call before a later step makes it. Before a deletion, it looks into the instance
 // or empties it, as the plan's rule says.
-func (s *step) record(ctx context.Context, d decision) (st provider.Status, err error) {
-	if d.verb == callDelete {
+func (s *step) record(ctx context.Context, v verb) (st provider.Status, err error) {
+	switch updated := s.now.Work.Updated; {
+	case v == callCreate: // the former stack is gone
+		s.now.Stack = ""
+	case v == callUpdate:
+		s.now.Work.Updated = true
+	case v == callDelete:
 		if ready, err := s.prepare(ctx); err != nil {
 			return st, err
 		} else if !ready {
 			return provider.Status{Percent: 5, Description: "Removing what is in it", After: time.Second}, nil
 		}
-		if last := s.now.Work.Call; last.Verb == callDelete && s.now.carried {
+		if s.now.Work.Call.Verb == callDelete && s.now.carried {
 			s.now.Work.Tries++
 		}
-	}
-	if d.verb == callContinue && s.now.Work.Updated && s.now.Work.Why == "" { // the reason for the rollback counts
-		why, err := s.reason(ctx)
-		if err != nil {
+	case v == callContinue && updated && s.now.Work.Why == "": // the reason for the rollback counts
+		if s.now.Work.Why, err = s.reason(ctx); err != nil {
 			return st, err
 		}
-		s.now.Work.Why = why
-	}
-	if d.verb == callCancel && s.now.Work.Updated {
+	case v == callCancel && updated:
 		s.now.Work.Why = textLate
 	}
 	s.now.Calls++
-	c := call{Verb: d.verb, Number: s.now.Calls, Stack: s.now.stackID()}
+	s.now.Work.Call = call{Verb: v, Number: s.now.Calls, Stack: s.now.stackID()}
 	if s.now.stack != nil {
 		last, _ := s.now.stack.latest()
-		c.Mark = last.id
+		s.now.Work.Call.Mark = last.id
 	}
-	s.now.Work.Call = c
-	s.now.Work.Updated = s.now.Work.Updated || d.verb == callUpdate
-	if d.verb == callCreate { // the former stack is gone
-		s.now.Stack = ""
-	}
-	return s.working(1, begun[d.verb], soon), nil
+	return s.working(1, begun[v], soon), nil
 }
 
 // begun is the description of an operation while a call is made.
@@ -256,7 +254,7 @@ func (s *step) full(ctx context.Context) error {
 func (s *step) call(ctx context.Context, v verb) (st provider.Status, err error) {
 	o := order{verb: v, token: s.now.Work.token(), id: s.now.stackID(), name: s.stackName()}
 	if err := s.fill(ctx, &o); err != nil {
-		return st, s.refused(err)
+		return st, s.refused(ctx, err)
 	}
 	err = s.send(ctx, o)
 	again := s.working(2, begun[v], time.Second)
