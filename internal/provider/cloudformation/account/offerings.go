@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -169,12 +170,13 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 				return nil, fmt.Errorf("a binding's policy has NotAction or NotResource: say what it may do")
 			}
 			s = s.Map(prefixed(scope))
-			condition := common(s.Condition)
+			wide := s.Map(anything)
+			condition := common(s.Condition, wide.Condition)
 			for _, action := range s.Action {
 				service, unnamed := serviceOf(action), plan.Unnamed(action)
 				on := reach[service]
 				if p.Existing || on == nil || unnamed {
-					on = s.Map(anything).Resource
+					on = wide.Resource
 				}
 				// A boundary has a statement for each of these. The condition is one of them: it limits
 				// resources without names by their tags, and by its target an action that makes another
@@ -218,28 +220,22 @@ func (o Offering) reach(scope plan.Scope) map[string]iampolicy.Texts {
 	return reach
 }
 
-// common returns the part of a condition that holds for every instance: in patterns, stars replace
-// the texts of an instance; tests without patterns are left out if they have such texts.
-func common(c iampolicy.Condition) iampolicy.Condition {
-	out := iampolicy.Condition{}
-	for operator, keys := range c {
+// common returns the part of a condition that holds for every instance. In wide, stars replace the
+// texts of an instance: patterns take them, and tests without patterns are left out if they have any.
+func common(asked, wide iampolicy.Condition) iampolicy.Condition {
+	for operator, keys := range wide {
 		lower := strings.ToLower(operator)
-		patterns := (strings.Contains(lower, "like") || strings.Contains(lower, "arn")) && !strings.Contains(lower, "not")
-		for key, values := range keys {
-			wide := make(iampolicy.Texts, len(values))
-			for i, value := range values {
-				wide[i] = anything(value)
-			}
-			if !slices.Equal(wide, values) && !patterns {
-				continue
-			}
-			if out[operator] == nil {
-				out[operator] = map[string]iampolicy.Texts{}
-			}
-			out[operator][key] = wide
+		if (strings.Contains(lower, "like") || strings.Contains(lower, "arn")) && !strings.Contains(lower, "not") {
+			continue
+		}
+		maps.DeleteFunc(keys, func(key string, values iampolicy.Texts) bool {
+			return !slices.Equal(values, asked[operator][key])
+		})
+		if len(keys) == 0 {
+			delete(wide, operator)
 		}
 	}
-	return out
+	return wide
 }
 
 // prefixed returns a function that fills in the prefix of the broker's names, in any space.
