@@ -1,4 +1,4 @@
-// Package sorted walks maps in a stable order, so that messages, templates and tests read the same each time.
+// Package sorted walks maps and makes sets in a stable order, so that messages, templates and tests read the same each time.
 package sorted
 
 import (
@@ -18,3 +18,6 @@ func Map[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
 		}
 	}
 }
+
+// Set returns the texts in order, each once.
+func Set(texts []string) []string { return slices.Compact(slices.Sorted(slices.Values(texts))) }

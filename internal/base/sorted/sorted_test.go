@@ -19,3 +19,9 @@ func TestMap(t *testing.T) {
 	}
 	expect.Same(t, "the walk", "a1 b2 c3 ", said)
 }
+
+func TestSet(t *testing.T) {
+	given := []string{"b", "a", "b"}
+	expect.Same(t, "the set", []string{"a", "b"}, sorted.Set(given))
+	expect.Same(t, "what was given", []string{"b", "a", "b"}, given)
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -41,7 +42,7 @@ func OptionsFor(t plan.Targets) (o Options) {
 			o.Regions = append(o.Regions, one.Region)
 		}
 	}
-	o.Access, o.Regions = unique(o.Access), unique(o.Regions)
+	o.Access, o.Regions = sorted.Set(o.Access), sorted.Set(o.Regions)
 	return o
 }
 

@@ -191,7 +191,7 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 	}
 	var bounds []iampolicy.Statement
 	for _, s := range sorted.Map(all) {
-		s.Action, s.Resource = unique(s.Action), widest(s.Resource)
+		s.Action, s.Resource = sorted.Set(s.Action), widest(s.Resource)
 		bounds = append(bounds, s)
 	}
 	return append(bounds,
@@ -259,13 +259,9 @@ func anything(text string) string {
 	return text
 }
 
-func unique(texts []string) iampolicy.Texts {
-	return slices.Compact(slices.Sorted(slices.Values(texts)))
-}
-
 // widest leaves out patterns that others include.
 func widest(patterns []string) iampolicy.Texts {
-	all := unique(patterns)
+	all := sorted.Set(patterns)
 	return slices.DeleteFunc(slices.Clone(all), func(narrow string) bool {
 		return slices.ContainsFunc(all, func(wide string) bool { return wide != narrow && iampolicy.Like(narrow, wide) })
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -69,14 +70,8 @@ func (t *task) entrust(ctx context.Context, role Found) (bool, error) {
 	if err != nil {
 		return false, t.wrong("assume", err)
 	}
-	if sameNames(s.Principal.AWS, names) {
+	if slices.Equal(sorted.Set(s.Principal.AWS), sorted.Set(names)) {
 		return false, nil
 	}
 	return true, t.IAM.SetTrust(ctx, role.Name, trust(names, s.Condition.StringEquals[externalIDKey]))
-}
-
-// sameNames compares names, in any order.
-func sameNames(a, b []string) bool {
-	once := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
-	return slices.Equal(once(a), once(b))
 }
