@@ -36,12 +36,10 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 		// The update before has put the mark on the stack's tags, but not all types of resources
 		// take their stack's tags.
 		names, err := s.spare(ctx, s.now.stack, s.retained())
-		if err != nil {
-			return err
-		}
 		if s.now.spares() {
 			o.spared = names
 		}
+		return err
 	}
 	return nil
 }
