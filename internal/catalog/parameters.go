@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
@@ -103,17 +101,12 @@ func newParameterError(violations []schema.Violation) error {
 	return &ParameterError{violations[:told], len(violations) - told}
 }
 
-// parse reads parameters, with numbers as json.Number so that they keep their digits.
+// parse reads parameters, with numbers as json.Number so that they keep their digits. Callers have
+// bounded their length, and know that they are UTF-8.
 func parse(params json.RawMessage) (map[string]any, []schema.Violation) {
 	trimmed := bytes.TrimSpace(params)
 	if len(trimmed) == 0 || string(trimmed) == "null" {
 		return map[string]any{}, nil
-	}
-	if len(params) > limits.Parameters {
-		return nil, []schema.Violation{{Rule: fmt.Sprintf("must be at most %d bytes of JSON", limits.Parameters)}}
-	}
-	if !utf8.Valid(params) {
-		return nil, []schema.Violation{{Rule: "must be text in UTF-8"}} // INP-17
 	}
 	v, _ := schema.Parse(params)
 	parameters, ok := v.(map[string]any)

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -83,10 +82,6 @@ func inputTests() []checkTest {
 			broken{"", "must be a JSON object"}),
 		by04("INP-01: nothing follows the object.", ``, `{} {}`, broken{"", "must be a JSON object"}),
 		by04("INP-03: parameters are an object.", ``, `["x"]`, broken{"", "must be a JSON object"}),
-		by04("INP-17: invalid UTF-8 is refused.", ``, "{\"a\":\"\xff\"}", broken{"", "must be text in UTF-8"}),
-		by04("Parameters are stored with a record that has a limit.", ``,
-			`{"a":"`+strings.Repeat("x", limits.Parameters)+`"}`, broken{"", "must be at most 65536 bytes of JSON"}),
-		by04("The limit itself is allowed.", ``, `{"a":"`+strings.Repeat("x", limits.Parameters-8)+`"}`),
 		by04("INP-15: a number that takes a million digits is refused, not computed.", a(`{"minimum": 1}`),
 			`{"a":[{"b":1e1000000000}]}`, broken{"", "must hold only numbers with exponents from -1000 to 1000"}),
 		by04("INP-15: numbers beyond a float are compared all the same.", a(`{"maximum": 1e308}`),
