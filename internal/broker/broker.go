@@ -261,7 +261,7 @@ func (b *Broker) plan(a lifecycle.Attributes) (catalog.Offering, catalog.Plan) {
 
 func (b *Broker) knownOffering(c Caller, serviceID string) bool {
 	_, ok := b.Catalog.Offering(serviceID)
-	return ok && c.View.ShowsOffering(serviceID)
+	return ok && c.View.Shows(serviceID)
 }
 
 // knownPlan refuses a service or plan that the caller's view of the catalog does not hold, and
@@ -271,7 +271,7 @@ func (b *Broker) knownPlan(c Caller, serviceID, planID string) (catalog.Offering
 		return catalog.Offering{}, catalog.Plan{}, lifecycle.RefuseService()
 	}
 	offering, plan, ok := b.Catalog.Plan(serviceID, planID)
-	if !ok || !c.View.Shows(serviceID, planID) {
+	if !ok || !c.View.Shows(planID) {
 		return offering, plan, lifecycle.RefusePlan()
 	}
 	return offering, plan, nil

@@ -100,7 +100,7 @@ func TestView(t *testing.T) {
 		var names []string
 		for _, o := range v.Of(offerings) {
 			for _, p := range o.Plans {
-				if !v.Shows(o.ID, p.ID) || !v.ShowsOffering(o.ID) {
+				if !v.Shows(p.ID) || !v.Shows(o.ID) {
 					t.Errorf("%s/%s is listed, and not shown", o.Name, p.Name)
 				}
 				names = append(names, o.Name+"/"+p.Name)

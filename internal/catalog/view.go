@@ -35,13 +35,8 @@ func NewView(offerings []Offering, names []string) (View, error) {
 	return v, nil
 }
 
-// Shows reports whether a plan may be seen.
-func (v View) Shows(serviceID, planID string) bool {
-	return v == nil || v[serviceID] && v[planID]
-}
-
-// ShowsOffering reports whether any of an offering's plans may be seen.
-func (v View) ShowsOffering(serviceID string) bool { return v == nil || v[serviceID] }
+// Shows reports whether the plan with an id may be seen, or any plan of the offering with that id.
+func (v View) Shows(id string) bool { return v == nil || v[id] }
 
 // Of returns the visible offerings with their visible plans, in order.
 func (v View) Of(offerings []Offering) []Offering {
@@ -50,10 +45,10 @@ func (v View) Of(offerings []Offering) []Offering {
 	}
 	var out []Offering
 	for _, o := range offerings {
-		if !v.ShowsOffering(o.ID) {
+		if !v.Shows(o.ID) {
 			continue
 		}
-		o.Plans = slices.DeleteFunc(slices.Clone(o.Plans), func(p Plan) bool { return !v.Shows(o.ID, p.ID) })
+		o.Plans = slices.DeleteFunc(slices.Clone(o.Plans), func(p Plan) bool { return !v.Shows(p.ID) })
 		out = append(out, o)
 	}
 	return out
