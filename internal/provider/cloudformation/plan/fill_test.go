@@ -31,8 +31,8 @@ func TestFill(t *testing.T) {
 func TestPlaceLabels(t *testing.T) {
 	got := plan.PlaceLabels(provider.Place{Organization: "Müller & Söhne\n", InstanceName: "aws:" + strings.Repeat("x", 300)})
 	want := []label.Label{
-		{Name: plan.LabelOrganization, Value: "Müller - Söhne-"},
-		{Name: plan.LabelInstanceName, Value: "-aws:" + strings.Repeat("x", 124)},
+		{Name: "longshore:organization", Value: "Müller - Söhne-"},
+		{Name: "longshore:instance-name", Value: "-aws:" + strings.Repeat("x", 124)},
 	}
 	expect.Same(t, "labels", want, got)
 }

@@ -9,23 +9,16 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/label"
 )
 
-// These tags say where an instance was ordered, for people and for their bills. They identify
-// nothing, since their texts are clipped and cleaned.
-const (
-	LabelOrganization = "longshore:organization"
-	LabelSpace        = "longshore:space"
-	LabelInstanceName = "longshore:instance-name"
-)
-
 // labelLetters is how many characters of such a text a tag holds.
 const labelLetters = 128
 
-// PlaceLabels returns the tags for a place, without empty ones.
+// PlaceLabels returns the tags that say where an instance was ordered, for people and for their bills,
+// without empty ones. They identify nothing, since their texts are clipped and cleaned.
 func PlaceLabels(p provider.Place) []label.Label {
 	var out []label.Label
 	for _, l := range []label.Label{
-		{Name: LabelOrganization, Value: p.Organization}, {Name: LabelSpace, Value: p.Space},
-		{Name: LabelInstanceName, Value: p.InstanceName},
+		{Name: "longshore:organization", Value: p.Organization}, {Name: "longshore:space", Value: p.Space},
+		{Name: "longshore:instance-name", Value: p.InstanceName},
 	} {
 		if l.Value = Clean(l.Value); l.Value != "" {
 			out = append(out, l)

@@ -32,12 +32,12 @@ func (c *checker) dynamic() {
 				c.assembled(at, v)
 				return
 			}
-			text, is := v.(string)
-			if is && strings.Contains(reference.ReplaceAllString(text, ""), "{{resolve:") {
+			text, _ := v.(string)
+			if strings.Contains(reference.ReplaceAllString(text, ""), "{{resolve:") {
 				c.wrong(at, "a dynamic reference is not written out",
 					"write all of {{resolve:SERVICE:NAME}} in one text")
 			}
-			if is && section == "Outputs" && strings.Contains(text, "{{resolve:") {
+			if section == "Outputs" && strings.Contains(text, "{{resolve:") {
 				c.wrong(at, "an output holds a secret", "remove it: outputs can be read by all who see the stack")
 			}
 		})

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/sorted"
@@ -43,13 +44,10 @@ func (c *checker) ofStack(v any) bool {
 		list, _ := argument.([]any)
 		return len(list) == 3 && c.ofStack(list[1]) && c.ofStack(list[2])
 	}
-	uses := false
-	own := true
-	for _, ref := range allRefs(v) {
-		uses = uses || ref == "AWS::StackName"
-		own = own && !c.isForeign(ref) && (strings.HasPrefix(ref, "AWS::") || c.declared[ref].kind != "")
-	}
-	return uses && own
+	names := allRefs(v)
+	return slices.Contains(names, "AWS::StackName") && !slices.ContainsFunc(names, func(ref string) bool {
+		return c.isForeign(ref) || !strings.HasPrefix(ref, "AWS::") && c.declared[ref].kind == ""
+	})
 }
 
 // allRefs returns the names that the functions in a value refer to.

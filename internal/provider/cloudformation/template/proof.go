@@ -58,24 +58,29 @@ func objectAction(p plan.Proof) string {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	first, _, _ := strings.Cut(query, "&")
 	first, _, _ = strings.Cut(first, "=")
-	switch reads := p.Method == http.MethodGet || p.Method == http.MethodHead; {
-	case bucket == "":
-		return ""
-	case key == "" && reads:
-		return map[string]string{
-			"": "s3:ListBucket", "list-type": "s3:ListBucket", "prefix": "s3:ListBucket", "max-keys": "s3:ListBucket",
-			"location": "s3:GetBucketLocation", "versioning": "s3:GetBucketVersioning", "versions": "s3:ListBucketVersions",
-			"uploads": "s3:ListBucketMultipartUploads", "tagging": "s3:GetBucketTagging",
-		}[first]
-	case key != "" && query == "" && reads:
-		return "s3:GetObject"
-	case key != "" && query == "" && p.Method == http.MethodPut:
-		return "s3:PutObject"
-	case key != "" && query == "" && p.Method == http.MethodDelete:
-		return "s3:DeleteObject"
+	if p.Method == http.MethodHead {
+		p.Method = http.MethodGet
+	}
+	switch {
+	case bucket == "" || key != "" && query != "":
+	case key != "":
+		return ofObjects[p.Method]
+	case p.Method == http.MethodGet:
+		return ofBuckets[first]
 	}
 	return ""
 }
+
+// The actions of calls of S3: on an object by the method, to read a bucket by the first name in the
+// query.
+var (
+	ofObjects = map[string]string{"GET": "s3:GetObject", "PUT": "s3:PutObject", "DELETE": "s3:DeleteObject"}
+	ofBuckets = map[string]string{
+		"": "s3:ListBucket", "list-type": "s3:ListBucket", "prefix": "s3:ListBucket", "max-keys": "s3:ListBucket",
+		"location": "s3:GetBucketLocation", "versioning": "s3:GetBucketVersioning", "versions": "s3:ListBucketVersions",
+		"uploads": "s3:ListBucketMultipartUploads", "tagging": "s3:GetBucketTagging",
+	}
+)
 
 // proves refuses a proof that the plan's policy does not allow: each bind would wait for a key
 // whose proof never succeeds, and then fail.

@@ -20,8 +20,8 @@ func (c *checker) users() {
 	all := check.Parameters{Properties: mapping{}, Fixed: c.Fixed}
 	taken := map[string]string{}
 	for name, s := range sorted.Map(c.Parameters) {
-		p, there := c.declared[name]
-		if s.Parameter == "" || !there || !slices.Contains(plainTypes, p.kind) {
+		p := c.declared[name]
+		if s.Parameter == "" || !slices.Contains(plainTypes, p.kind) {
 			continue // another check reports this
 		}
 		if other, twice := taken[s.Parameter]; twice {
