@@ -164,7 +164,9 @@ func (c *compiler) file(d *draft, files fs.FS, name string) bool {
 		for i := range d.offering.Plans {
 			d.check(judge, i, l, folder, c.keep)
 		}
-		c.relock(name, l)
+		if l.renew && len(l.is) > 0 {
+			c.locks[path.Join(path.Dir(name), LockFile)] = l.file()
+		}
 	}
 	if c.Warn != nil {
 		for _, w := range sorted(d.warnings) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"path"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog"
@@ -74,11 +73,8 @@ func Lock(o Options, folder Source) (map[string][]byte, error) {
 	return c.locks, nil
 }
 
-// relock notes the lock file that an offering should have.
-func (c *compiler) relock(file string, l *lock) {
-	if c.locks == nil || len(l.is) == 0 {
-		return
-	}
+// file returns the lock file that the offering should have.
+func (l *lock) file() []byte {
 	text, _ := json.MarshalIndent(l.is, "", "  ") // texts can always be encoded
-	c.locks[path.Join(path.Dir(file), LockFile)] = append(text, '\n')
+	return append(text, '\n')
 }

@@ -66,8 +66,8 @@ func isTime(s string) bool {
 		return true
 	}
 	zone := strings.ToUpper(s[strings.IndexAny(s, "zZ+-"):])
-	at, err := time.Parse("15:04Z07:00", s[:5]+zone)
-	return err == nil && at.UTC().Format("15:04") == "23:59"
+	at, _ := time.Parse("15:04Z07:00", s[:5]+zone) // has the form of a time
+	return at.UTC().Format("15:04") == "23:59"
 }
 
 func isDateTime(s string) bool {

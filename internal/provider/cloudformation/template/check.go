@@ -103,10 +103,9 @@ func named(setting string, files fs.FS) string {
 	if setting != "" {
 		return setting
 	}
-	if _, err := fs.Stat(files, templateFile); err != nil {
-		if _, err := fs.Stat(files, "template.json"); err == nil {
-			return "template.json"
-		}
+	_, yaml := fs.Stat(files, templateFile)
+	if _, json := fs.Stat(files, "template.json"); yaml != nil && json == nil {
+		return "template.json"
 	}
 	return templateFile
 }

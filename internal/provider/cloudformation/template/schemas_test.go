@@ -1,7 +1,9 @@
 package template
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,5 +69,27 @@ func TestCommonPatterns(t *testing.T) {
 		`\p{L}`: false, "a++": false, "a{,3}": false, "a{1,2000}": false, "(a": false, "[a": false, `\\(?i)`: false, "a{": false,
 	} {
 		expect.Same(t, pattern, want, common(pattern))
+	}
+}
+
+// Each description in the schema of settings says what is wrong, and behind a semicolon what to do; those of names only
+// what to do, since what is wrong with them is always the same.
+func TestDescriptionsOfSettings(t *testing.T) {
+	var schema any
+	expect.OK(t, json.Unmarshal(settingsText, &schema))
+	said := 0
+	walk(schema, "", func(at string, v any) {
+		object, _ := v.(mapping)
+		text, is := object["description"].(string)
+		what, mend, both := strings.Cut(text, "; ")
+		if is && (both == strings.HasSuffix(at, "/propertyNames") || both && (what == "" || mend == "")) {
+			t.Errorf("%s: %q", at, text)
+		}
+		if is {
+			said++
+		}
+	})
+	if said < 40 {
+		t.Errorf("%d descriptions", said)
 	}
 }
