@@ -37,6 +37,8 @@ type document struct {
 	// pointer.
 	text []byte
 	ends map[string]int
+	line int   // of the token of JSON that was read last
+	seen int64 // where that token ends
 }
 
 // problem returns an error about the value at a pointer. If its line is unknown, the error has the
@@ -99,7 +101,7 @@ func (d *document) json(text []byte) {
 			"correct this line or one next to it")
 		return
 	}
-	d.text = text
+	d.text, d.line, d.seen = text, 1, 0
 	from := json.NewDecoder(bytes.NewReader(text))
 	from.UseNumber()
 	d.value = d.node(d.next(from), "", 0)
@@ -109,7 +111,9 @@ func (d *document) json(text []byte) {
 // ends.
 func (d *document) next(from *json.Decoder) *yaml.Node {
 	token, _ := from.Token() // the text is JSON
-	n := &yaml.Node{Kind: yaml.ScalarNode, Line: 1 + bytes.Count(d.text[:from.InputOffset()], []byte("\n"))}
+	end := from.InputOffset()
+	d.line, d.seen = d.line+bytes.Count(d.text[d.seen:end], []byte("\n")), end
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: d.line}
 	switch token := token.(type) {
 	case json.Delim:
 		n.Kind = yaml.SequenceNode
