@@ -189,16 +189,14 @@ func (g *Guard) limiter(from netip.Prefix, now time.Time) *rate.Limiter {
 }
 
 // address returns the range that belongs to one client: an IPv4 address, or the first 64 bits of an
-// IPv6 address, which is the least that a subscriber gets.
+// IPv6 address, which is the least that a subscriber gets. All that are no TCP addresses share one range,
+// which is not valid.
 func address(remote string) netip.Prefix {
-	a, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Prefix{} // not a TCP address: all of these share one allowance
-	}
+	a, _ := netip.ParseAddrPort(remote)
 	ip, bits := a.Addr().Unmap().WithZone(""), 64
 	if ip.Is4() {
 		bits = 32
 	}
-	p, _ := ip.Prefix(bits) // fits in both cases
+	p, _ := ip.Prefix(bits) // fits in each case
 	return p
 }

@@ -131,8 +131,7 @@ func emitted(offerings []catalog.Offering, rotation bool, clients *platforms.Sig
 	for i, o := range offerings {
 		plans := make([]catalog.Plan, len(o.Plans))
 		for j, p := range o.Plans {
-			bindable := o.PlanBindable(p)
-			p.Bindable = &bindable
+			p.Bindable = new(o.PlanBindable(p))
 			if !rotation {
 				p.BindingRotatable = nil
 			}
