@@ -129,10 +129,11 @@ func (v *visit) give(o act, is *view, person string) {
 		by.Identity, _ = json.Marshal(map[string]string{"user_id": person})
 	}
 	var err error
-	if o == orderUpgrade {
+	switch o {
+	case orderUpgrade:
 		_, err = v.Broker.Update(v.Context(), broker.UpdateRequest{Caller: by, InstanceID: is.Key.Instance,
 			ServiceID: is.Attributes.ServiceID, MaintenanceVersion: &is.plan.MaintenanceInfo.Version})
-	} else {
+	case orderDeletion:
 		_, err = v.Broker.Delete(v.Context(), broker.DeleteRequest{Caller: by, InstanceID: is.Key.Instance,
 			ServiceID: is.Attributes.ServiceID, PlanID: is.Attributes.PlanID})
 	}
