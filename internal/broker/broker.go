@@ -285,10 +285,3 @@ func maintenanceConflict(plan catalog.Plan, given *string) error {
 	}
 	return lifecycle.RefuseMaintenance()
 }
-
-func maintenanceVersion(plan catalog.Plan) string {
-	if plan.MaintenanceInfo == nil {
-		return ""
-	}
-	return plan.MaintenanceInfo.Version
-}

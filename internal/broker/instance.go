@@ -85,7 +85,7 @@ func (b *Broker) beginProvision(
 		return nil, err
 	}
 	a := q.attributes()
-	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = maintenanceVersion(plan), b.dashboard(ctx, offering, i.Key), plan.Snapshot
+	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = plan.Version(), b.dashboard(ctx, offering, i.Key), plan.Snapshot
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 		if err != nil {
 			return t, err
 		}
-		t.plan, t.attributes.PlanID, t.attributes.MaintenanceVersion = plan, plan.ID, maintenanceVersion(plan)
+		t.plan, t.attributes.PlanID, t.attributes.MaintenanceVersion = plan, plan.ID, plan.Version()
 	}
 	before, err := b.parameters(ctx, i)
 	if err != nil {
@@ -203,7 +203,7 @@ func inPlace(i lifecycle.Record, t target) error {
 	if i.LostParameters() {
 		return nil // the difference is unknown: the provider says what it cannot do
 	}
-	newest := maintenanceVersion(t.plan)
+	newest := t.plan.Version()
 	for _, c := range lifecycle.ChangedParameters(t.before, t.parameters) {
 		switch {
 		case was.IsFixed(c.Name) || is.IsFixed(c.Name):

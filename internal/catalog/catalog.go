@@ -73,6 +73,14 @@ type Plan struct {
 	Unpublished `json:"-"`
 }
 
+// Version returns the plan's maintenance version; empty if it has none.
+func (p Plan) Version() string {
+	if p.MaintenanceInfo == nil {
+		return ""
+	}
+	return p.MaintenanceInfo.Version
+}
+
 // Unpublished holds the members of a plan that platforms are not told.
 type Unpublished struct {
 	// TypicalDuration is how long a provision takes, in seconds; 0 if that is not known.

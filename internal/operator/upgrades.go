@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
@@ -20,7 +19,7 @@ func (c *Console) Upgrades(ctx context.Context, q Query) (all []Row, next string
 		return slices.DeleteFunc(page, func(r lifecycle.Record) bool { return !c.behind(r) }), next, err
 	}, func(row *Row, r lifecycle.Record) {
 		_, plan, _ := c.plan(r.Attributes)
-		row.IsAt, row.PlanIsAt = r.Attributes.MaintenanceVersion, versionOf(plan)
+		row.IsAt, row.PlanIsAt = r.Attributes.MaintenanceVersion, plan.Version()
 		row.Edited = row.IsAt == row.PlanIsAt
 	})
 }
@@ -29,14 +28,7 @@ func (c *Console) Upgrades(ctx context.Context, q Query) (all []Row, next string
 func (c *Console) behind(r lifecycle.Record) bool {
 	_, plan, ok := c.plan(r.Attributes)
 	return ok && (r.State == lifecycle.Ready || r.State == lifecycle.Updating) &&
-		(r.Attributes.MaintenanceVersion != versionOf(plan) || compact(r.Attributes.Snapshot) != compact(plan.Snapshot))
-}
-
-func versionOf(p catalog.Plan) string {
-	if p.MaintenanceInfo == nil {
-		return ""
-	}
-	return p.MaintenanceInfo.Version
+		(r.Attributes.MaintenanceVersion != plan.Version() || compact(r.Attributes.Snapshot) != compact(plan.Snapshot))
 }
 
 // compact removes the white space of a text in JSON, since a store may write its own. An empty text is an object without

@@ -218,14 +218,10 @@ func (v *visit) offerings() g.Node {
 	}
 	list := listed(v, once(all), nil, []string{"Offering", "Plan", "Version", "List price", "Made by"}, "Nothing is offered.",
 		func(o offer) []g.Node {
-			version := ""
-			if o.plan.MaintenanceInfo != nil {
-				version = o.plan.MaintenanceInfo.Version
-			}
 			return []g.Node{
 				link("instances?"+url.Values{"offering": {o.Name}, "plan": {o.plan.Name}}.Encode(), short(o.Name)),
-				h.Strong(g.Text(short(o.plan.Name))), text(short(version)), text(short(pricesOf(o.plan.Metadata).String())),
-				text(short(o.Provider)),
+				h.Strong(g.Text(short(o.plan.Name))), text(short(o.plan.Version())),
+				text(short(pricesOf(o.plan.Metadata).String())), text(short(o.Provider)),
 			}
 		})
 	return v.page("Offerings", false, list)
