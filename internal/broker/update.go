@@ -186,42 +186,39 @@ func allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 		// The parameters that the request leaves out would come from the instance, which has lost them.
 		return lifecycle.RefusePartUnknown()
 	}
-	if t.attributes.PlanID != i.Attributes.PlanID && !t.offering.PlanIsUpdateable(t.from) {
-		return neverDone(lifecycle.RefusePlanChange())
+	if never := inPlace(i, t); never != nil {
+		never.InstanceUsable, never.UpdateRepeatable = new(true), new(false) // it would be refused again (ERR-10)
+		return never
 	}
-	return inPlace(i, t)
+	return nil
 }
 
-// inPlace compares the snapshots. It refuses an update that the provider could do only by
-// replacing the thing that holds the data, and it refuses parameters that the instance's own
-// version of the plan does not know (UPD-11).
-func inPlace(i lifecycle.Record, t target) error {
+// inPlace compares the plans and their snapshots. It refuses a change of the plan that the offering does not
+// allow, an update that the provider could do only by replacing the thing that holds the data, and
+// parameters that the instance's own version of the plan does not know (UPD-11).
+func inPlace(i lifecycle.Record, t target) *lifecycle.Refusal {
 	was, is := check.ChangeOf(i.Attributes.Snapshot), check.ChangeOf(t.attributes.Snapshot)
-	if !was.To(is) {
-		return neverDone(lifecycle.RefuseMove())
-	}
-	if i.LostParameters() {
+	switch {
+	case t.attributes.PlanID != i.Attributes.PlanID && !t.offering.PlanIsUpdateable(t.from):
+		return lifecycle.RefusePlanChange()
+	case !was.To(is):
+		return lifecycle.RefuseMove()
+	case i.LostParameters():
 		return nil // the difference is unknown: the provider says what it cannot do
 	}
 	newest := t.plan.Version()
 	for _, c := range lifecycle.ChangedParameters(t.before, t.parameters) {
 		switch {
 		case was.IsFixed(c.Name) || is.IsFixed(c.Name):
-			return neverDone(lifecycle.RefuseFixed(c.Name))
+			return lifecycle.RefuseFixed(c.Name)
 		case c.Removed || is.Knows(c.Name):
 		case newest != "" && newest != t.attributes.MaintenanceVersion:
-			return neverDone(lifecycle.RefuseUpgradeFirst(c.Name, newest))
+			return lifecycle.RefuseUpgradeFirst(c.Name, newest)
 		default:
-			return neverDone(lifecycle.RefuseUnknownHere(c.Name))
+			return lifecycle.RefuseUnknownHere(c.Name)
 		}
 	}
 	return nil
-}
-
-// neverDone marks a refused update that changed nothing and would be refused again (ERR-10).
-func neverDone(r *lifecycle.Refusal) *lifecycle.Refusal {
-	r.InstanceUsable, r.UpdateRepeatable = new(true), new(false)
-	return r
 }
 
 // contextOnly stores a new context where the offering honours it (UPD-15). It begins no
