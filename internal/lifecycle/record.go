@@ -277,10 +277,11 @@ func (r Record) Past(before Record) *PastOperation {
 	return &PastOperation{Key: r.Key, Operation: op, Expires: r.Operation.Next.Add(Retention)}
 }
 
-// replaced reports whether another operation took the place of the one of the record before. A former life remembers none:
-// its operations were remembered when it was set aside, and no platform knows of later ones.
+// replaced reports whether a later operation took the place of the one of the record before: it begins after all times of
+// that one (see begun). A former life remembers none: its operations were remembered when it was set aside, and no platform
+// knows of later ones.
 func (r Record) replaced(before Record) bool {
-	return r.Key.Life == "" && r.Operation != nil && before.Operation != nil && r.Operation.ID != before.Operation.ID
+	return r.Key.Life == "" && r.Operation != nil && before.Operation != nil && r.Operation.Started.After(before.last())
 }
 
 // cancelled returns an operation that the current one replaced, as cancelled if it was still running (LOP-16).
