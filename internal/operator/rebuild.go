@@ -54,9 +54,8 @@ type rebuilding struct {
 	*Console
 	out     Rebuilt
 	derived map[lifecycle.Key]bool
-	settled bool // a pass has had nothing to do so far
-	// exists is everything that any pass has listed, by provider, key and incarnation.
-	exists map[string]map[lifecycle.Key]bool
+	settled bool                   // a pass has had nothing to do so far
+	exists  map[lifecycle.Key]bool // everything that any pass has listed, by key and incarnation
 }
 
 // Rebuild gives a record to every existing thing that has none, from its tags and its plan.
@@ -74,7 +73,7 @@ func (c *Console) Rebuild(ctx context.Context, _ None) (Rebuilt, error) {
 }
 
 func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
-	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[string]map[lifecycle.Key]bool{}}
+	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[lifecycle.Key]bool{}}
 	var before []lifecycle.Record
 	var faults error
 	for rec, err := range paging.All(ctx, c.records) {
@@ -134,9 +133,6 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, error) {
 	holdings := map[string][]provider.Holding{}
 	for name, inventory := range r.Inventories {
-		if r.exists[name] == nil {
-			r.exists[name] = map[lifecycle.Key]bool{}
-		}
 		for h, err := range paging.All(ctx, inventory.List) {
 			if err != nil {
 				return nil, fmt.Errorf("listing what provider %q holds: %w", name, err)
@@ -146,7 +142,7 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 			}
 			holdings[name] = append(holdings[name], h)
 			if h.RetainedUntil.IsZero() { // otherwise its instance is deleted
-				r.exists[name][keyOf(h).Former(h.Tags.Incarnation)] = true
+				r.exists[keyOf(h).Former(h.Tags.Incarnation)] = true
 			}
 		}
 	}
@@ -193,9 +189,8 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error {
 	for _, was := range before {
 		offering, _, _ := r.plan(was.Attributes) // none if its plan has left the catalog
-		exists, listed := r.exists[offering.Provider]
-		if was.IsBinding() || was.Key.Life != "" || !listed || was.State != lifecycle.Ready ||
-			exists[was.Key.Former(was.Incarnation)] {
+		if was.IsBinding() || was.Key.Life != "" || r.Inventories[offering.Provider] == nil || was.State != lifecycle.Ready ||
+			r.exists[was.Key.Former(was.Incarnation)] {
 			continue
 		}
 		i, err := r.read(ctx, was.Key)
