@@ -22,8 +22,8 @@ import (
 // sealed value. It changes nothing. It fails, with an *advice.Error, if there is nothing to check:
 // no data folder, or one that is in use.
 func Check(ctx context.Context, dir string) (out bolt.Result, err error) {
-	mark, found, markErr := readMarker(dir)
-	if markErr == nil && !found {
+	mark, markErr := readMarker(dir)
+	if errors.Is(markErr, fs.ErrNotExist) {
 		return out, notAFolder(dir)
 	}
 	lock, err := lockToRead(filepath.Join(dir, fileLock))

@@ -92,17 +92,19 @@ func open(dir string, anew bool, o Options) (_ *Folder, err error) {
 	}()
 	giveToOwner(f.lock.Name())
 
-	mark, found, err := readMarker(dir)
-	if err != nil {
-		return nil, fail(unreadable(fileMarker, err))
-	}
-	if !found {
+	f.mark, err = readMarker(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		err = f.setUp()
-	} else if err = backup.Clear(dir); err != nil {
-		err = fail("holds files that a backup has left and that cannot be removed", "remove what begins with .backup- in it", err)
-	} else {
-		f.mark = mark
-		err = f.openMarked(anew)
+	case err != nil:
+		err = fail(unreadable(fileMarker, err))
+	default:
+		if err = backup.Clear(dir); err == nil {
+			err = f.openMarked(anew)
+		} else {
+			err = fail("holds files that a backup has left and that cannot be removed",
+				"remove what begins with .backup- in it", err)
+		}
 	}
 	if err != nil {
 		return nil, err

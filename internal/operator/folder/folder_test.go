@@ -264,7 +264,7 @@ func TestTheBrokersIdentity(t *testing.T) {
 		t.Helper()
 		f := expect.Get(open(dir, anew, inputs))(t)
 		defer f.Close()
-		if kept, _, err := readMarker(dir); err != nil || kept.Broker != f.mark.Broker || kept.Broker == "" {
+		if kept, err := readMarker(dir); err != nil || kept.Broker != f.mark.Broker || kept.Broker == "" {
 			t.Errorf("the broker is %q, and its folder keeps %q: %v", f.mark.Broker, kept.Broker, err)
 		}
 		return f.Whose().Broker

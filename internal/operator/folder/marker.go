@@ -30,34 +30,31 @@ type marker struct {
 
 const folderFormat = 1
 
-func readMarker(dir string) (m marker, found bool, err error) {
+// readMarker reads the marker of a folder; the error is fs.ErrNotExist if there is none.
+func readMarker(dir string) (m marker, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, fileMarker))
-	if errors.Is(err, fs.ErrNotExist) {
-		return m, false, nil
+	if err == nil {
+		err = json.Unmarshal(raw, &m)
 	}
-	if err != nil {
-		return m, false, err
+	switch {
+	case err != nil:
+		return m, err
+	case m.Format > folderFormat:
+		return m, fmt.Errorf("format %d is not %d: %w", m.Format, folderFormat, errNewer)
+	case m.Format != folderFormat || m.Records == "" || m.Broker == "" || m.Check == nil:
+		return m, errOld
 	}
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return m, false, err
-	}
-	if m.Format > folderFormat {
-		return m, false, fmt.Errorf("format %d is not %d: %w", m.Format, folderFormat, errNewer)
-	}
-	if m.Format != folderFormat || m.Records == "" || m.Broker == "" || m.Check == nil {
-		return m, false, errOld
-	}
-	return m, true, nil
+	return m, nil
 }
 
 // markerOf returns the marker of a folder in which a broker was started.
 func markerOf(dir string) (marker, error) {
-	m, found, err := readMarker(dir)
-	if err != nil {
-		return m, fault(dir)(unreadable(fileMarker, err))
-	}
-	if !found {
+	m, err := readMarker(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return m, notAFolder(dir)
+	case err != nil:
+		return m, fault(dir)(unreadable(fileMarker, err))
 	}
 	return m, nil
 }
@@ -75,8 +72,8 @@ func Begun(dir string) error {
 // Broker returns the identity of the folder's broker, also while a broker runs on the folder. It
 // sets the folder up if that was not done yet.
 func Broker(dir string, o Options) (string, error) {
-	mark, found, err := readMarker(dir)
-	if err != nil || !found {
+	mark, err := readMarker(dir)
+	if err != nil {
 		f, err := Open(dir, o)
 		if err != nil {
 			return "", err
