@@ -12,11 +12,7 @@ import (
 )
 
 func newReconcile(getenv func(string) string) *cobra.Command {
-	var (
-		p   = whichBroker{getenv: getenv}
-		f   view
-		yes bool
-	)
+	p := whichBroker{getenv: getenv}
 	c := &cobra.Command{
 		Use: "reconcile [PROVIDER] [TARGET]", Short: "Use a restored database server again",
 		Args: takes(0, 2, ""),
@@ -30,26 +26,22 @@ changed, and what the command would do. With --yes, it locks every login that no
 binding owns and keeps its data; the reaper removes it later. Then the waiting
 operations go on. It lists the instances that are not on the server, and the bindings
 without a login there: bind those again. The command may be stopped and run again.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			args = append(args, "", "")
-			all, err := ask(c.Context(), p, operator.Reconcile, operator.Scope{Provider: args[0], Target: args[1], Meant: yes})
-			switch {
-			case err != nil && len(all) == 0: // an empty list would say that all is well
-				return err
-			case f.json():
-				printJSON(c.OutOrStdout(), append([]operator.Reconciled{}, all...))
-			default:
-				printReconciled(c.OutOrStdout(), all, yes)
-			}
-			if err == nil && slices.ContainsFunc(all, func(r operator.Reconciled) bool { return r.Unreached != "" }) {
-				err = errors.New("not all servers were reached: mend that, and run the command again")
-			}
+	}
+	yes := c.Flags().Bool("yes", false, "lock what no binding owns, and go on")
+	tell := viewed(c, func(out io.Writer, all []operator.Reconciled) { printReconciled(out, all, *yes) })
+	c.RunE = func(c *cobra.Command, args []string) error {
+		args = append(args, "", "")
+		all, err := ask(c.Context(), p, operator.Reconcile, operator.Scope{Provider: args[0], Target: args[1], Meant: *yes})
+		if err != nil && len(all) == 0 { // an empty list would say that all is well
 			return err
-		},
+		}
+		tell(c.OutOrStdout(), append([]operator.Reconciled{}, all...)) // null would not be a list
+		if err == nil && slices.ContainsFunc(all, func(r operator.Reconciled) bool { return r.Unreached != "" }) {
+			err = errors.New("not all servers were reached: mend that, and run the command again")
+		}
+		return err
 	}
 	p.flags(c)
-	f.flag(c)
-	c.Flags().BoolVar(&yes, "yes", false, "lock what no binding owns, and go on")
 	return c
 }
 
