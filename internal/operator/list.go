@@ -186,12 +186,6 @@ func (c *Console) due(
 	return all, next, err
 }
 
-// records reads a page of all records.
-func (c *Console) records(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
-	page, next, err := c.Records.ScanPage(ctx, after, false)
-	return page.Records, next, err
-}
-
 // NewestFirst reports whether the query asks for instances that exist: these are listed by a
 // directory, the newest first.
 func (q Query) NewestFirst() bool {

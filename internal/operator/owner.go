@@ -51,7 +51,7 @@ func named(text string) string {
 // ofRecord looks among the names that derive from records, either of what exists or of what is deleted.
 func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, error) {
 	var unread []error
-	for r, err := range paging.All(ctx, c.records) {
+	for r, err := range c.Records.Scan(ctx) {
 		if err != nil {
 			unread = append(unread, err)
 		} else if r.Exists() == exists && slices.Contains(c.made(r), name) {

@@ -76,7 +76,7 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[lifecycle.Key]bool{}}
 	var before []lifecycle.Record
 	var faults error
-	for rec, err := range paging.All(ctx, c.records) {
+	for rec, err := range c.Records.Scan(ctx) {
 		if err != nil {
 			faults = errors.Join(faults, err)
 			continue

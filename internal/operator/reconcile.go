@@ -285,7 +285,7 @@ func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (b
 
 // missing finds what is on record but not in the target.
 func (r *reconciliation) missing(ctx context.Context) error {
-	for rec, err := range paging.All(ctx, r.records) {
+	for rec, err := range r.Records.Scan(ctx) {
 		if err != nil {
 			return err
 		}

@@ -8,12 +8,10 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/adapters"
 	"github.com/longshore/longshore/internal/app/console"
-	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
-	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -77,10 +75,7 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 	if names == nil {
 		return live
 	}
-	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
-		page, next, err := records.ScanPage(ctx, cursor, false)
-		return page.Records, next, err
-	}) {
+	for r, err := range records.Scan(ctx) {
 		if err != nil {
 			log.Error("a record cannot be read: the broker assumes that each provider that was used has instances", "error", err)
 			for _, name := range names {

@@ -3,7 +3,9 @@ package ledger
 import (
 	"context"
 	"errors"
+	"iter"
 
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/store"
 )
@@ -28,6 +30,14 @@ func (l *Ledger) ScanPage(ctx context.Context, cursor string, histories bool) (e
 		}
 	}
 	return e, page.Next, errors.Join(faults...)
+}
+
+// Scan yields all records of instances and bindings, page by page; see ScanPage.
+func (l *Ledger) Scan(ctx context.Context) iter.Seq2[lifecycle.Record, error] {
+	return paging.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
+		page, next, err := l.ScanPage(ctx, cursor, false)
+		return page.Records, next, err
+	})
 }
 
 // Decode decodes one record of a scan of the store. At most one of the lists gets an element.

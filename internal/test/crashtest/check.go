@@ -111,11 +111,7 @@ func (w *world) logged() {
 // listed requires that the directory has the records of instances that exist, and no other.
 func (w *world) listed() {
 	exist := map[lifecycle.Key]bool{}
-	page := func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
-		page, next, err := w.ledger.ScanPage(ctx, cursor, false)
-		return page.Records, next, err
-	}
-	for r, err := range paging.All(context.Background(), page) {
+	for r, err := range w.ledger.Scan(context.Background()) {
 		if err != nil {
 			w.fail("a record cannot be read: %v", err)
 		} else if !r.IsBinding() && r.Exists() {
