@@ -38,7 +38,7 @@ func newReaperReport() *cobra.Command {
 		}
 		found.Reports = found.Reports[max(0, len(found.Reports)-last):]
 		tell(c.OutOrStdout(), found)
-		return notAll(operator.Faults(err))
+		return notAll(err)
 	}
 	p.flags(c)
 	c.Flags().IntVar(&last, "last", 10, "the latest `N` runs that found something")

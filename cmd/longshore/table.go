@@ -279,11 +279,11 @@ func (a *asking) answer(c *cobra.Command, print func(out io.Writer, all []operat
 	}
 	defer closing()
 	all, unread := a.read(c.Context(), link)
-	switch err := errors.Join(unread...); {
-	case len(all) == 0 && (c.Context().Err() != nil || errors.As(err, new(*operator.Refusal))):
-		return err
-	case len(all) == 0 && err != nil: // an unread list is not an empty one
-		return &cannotRun{err}
+	switch {
+	case len(all) == 0 && (c.Context().Err() != nil || errors.As(unread, new(*operator.Refusal))):
+		return unread
+	case len(all) == 0 && unread != nil: // an unread list is not an empty one
+		return &cannotRun{unread}
 	}
 	a.of.sort(all, a.order)
 	more := a.limit > 0 && len(all) > a.limit
@@ -302,7 +302,8 @@ func (a *asking) answer(c *cobra.Command, print func(out io.Writer, all []operat
 
 // read reads the rows that the query chooses, and keeps no more than the limit needs. Unless the
 // broker returns them in the requested order, it must read all: the first row to print may come last.
-func (a *asking) read(ctx context.Context, link operator.Link) (all []operator.Row, unread []error) {
+func (a *asking) read(ctx context.Context, link operator.Link) (all []operator.Row, _ error) {
+	var unread []error
 	for one, err := range operator.All(ctx, link, a.of.list, a.query) {
 		if err != nil {
 			unread = append(unread, err)
@@ -312,20 +313,20 @@ func (a *asking) read(ctx context.Context, link operator.Link) (all []operator.R
 		switch {
 		case a.limit == 0 || len(all) <= a.limit:
 		case a.query.NewestFirst() && a.order == a.of.order:
-			return all, unread
+			return all, errors.Join(unread...)
 		case len(all) > 2*a.limit+1:
 			a.of.sort(all, a.order)
 			all = slices.Delete(all, a.limit+1, len(all))
 		}
 	}
-	return all, unread
+	return all, errors.Join(unread...)
 }
 
 // notAll returns the error after a list that lacks records which could not be read.
-func notAll(unread []error) error {
-	if len(unread) == 0 {
+func notAll(unread error) error {
+	if unread == nil {
 		return nil
 	}
-	faults := operator.Faults(errors.Join(unread...))
+	faults := operator.Faults(unread)
 	return &cannotRun{fmt.Errorf("not all records could be read (%d faults): %w", len(faults), errors.Join(faults...))}
 }

@@ -139,7 +139,7 @@ func TestOrders(t *testing.T) {
 		for _, r := range all[:3] {
 			got += r.Instance + " "
 		}
-		if strings.TrimSpace(got) != want || len(unread) != 0 || len(all) > 7 || pages != 10 {
+		if strings.TrimSpace(got) != want || unread != nil || len(all) > 7 || pages != 10 {
 			t.Errorf("by %s: %q of %d rows that were kept of %d pages, want %q: %v", order, got, len(all), pages, want, unread)
 		}
 	}
