@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/work/reaper"
@@ -97,14 +97,14 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	rests := false
 	for n := 0; n < passes && !rests; n++ {
 		r.out.Kept, r.out.Unknown = 0, slices.Clone(unread)
-		holdings, err := r.list(ctx)
+		things, err := r.list(ctx)
 		if err == nil && n == 0 { // nothing is given up before everything can be listed
 			err = r.lose(ctx, before)
 		}
 		if err != nil {
 			return r.out, err
 		}
-		seen, err := r.pass(ctx, holdings)
+		seen, err := r.pass(ctx, things)
 		if err != nil {
 			return r.out, err
 		}
@@ -129,9 +129,8 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	return r.out, reaper.Resume(ctx, c.Records, c.Whose, c.Now())
 }
 
-// list reads all pages of all providers.
-func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, error) {
-	holdings := map[string][]provider.Holding{}
+// list reads all pages of all providers. Of two lives of an id, the later one comes first: it gets the record.
+func (r *rebuilding) list(ctx context.Context) (all []lifecycle.Thing, _ error) {
 	for name, inventory := range r.Inventories {
 		for h, err := range paging.All(ctx, inventory.List) {
 			if err != nil {
@@ -140,45 +139,46 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 			if h.Tags.Broker != "" && h.Tags.Broker != r.Whose.Broker {
 				continue // another broker's: with a record here, this broker would delete it one day
 			}
-			holdings[name] = append(holdings[name], h)
-			if h.RetainedUntil.IsZero() { // otherwise its instance is deleted
-				r.exists[keyOf(h).Former(h.Tags.Incarnation)] = true
+			t := lifecycle.Thing{Name: h.Name, Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: name,
+				Broker: h.Tags.Broker, Target: h.Target, Origin: h.Tags.Origin, State: h.State.Encode(), Created: h.Created,
+				KeptUntil: h.RetainedUntil, PlanID: h.PlanID}
+			all = append(all, t)
+			if t.KeptUntil.IsZero() { // otherwise its instance is deleted
+				r.exists[t.Key.Former(t.Incarnation)] = true
 			}
 		}
 	}
-	for _, all := range holdings { // the later one of two lives of an id gets the record
-		slices.SortStableFunc(all, func(a, b provider.Holding) int { return b.Created.Compare(a.Created) })
-	}
-	return holdings, nil
+	slices.SortStableFunc(all, func(a, b lifecycle.Thing) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), b.Created.Compare(a.Created))
+	})
+	return all, nil
 }
 
 func keyOf(h provider.Holding) lifecycle.Key {
 	return lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
 }
 
-// pass rebuilds the record of each holding that has none. It returns the holdings that it saw.
-func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Holding) (map[string]bool, error) {
+// pass rebuilds the record of each thing that has none. It returns the things that it saw.
+func (r *rebuilding) pass(ctx context.Context, things []lifecycle.Thing) (map[string]bool, error) {
 	seen := map[string]bool{}
 	r.settled = true
 	// Instances come first: a binding takes the incarnation of its instance.
 	for _, bindings := range []bool{false, true} {
-		for name, all := range sorted.Map(holdings) {
-			for _, h := range all {
-				if (h.Tags.Binding != "") != bindings {
-					continue
-				}
-				seen[name+" "+h.Name] = true
-				if h.RetainedUntil.IsZero() && r.derived[keyOf(h)] {
-					continue
-				}
-				switch err := r.restore(ctx, name, h); {
-				case errors.Is(err, ledger.ErrUnreadable):
-					r.unknown(h, fmt.Sprintf("its record cannot be read: %v", err))
-				case errors.Is(err, ledger.ErrConflict): // somebody else wrote the record: the next pass looks again
-					r.settled = false
-				case err != nil:
-					return seen, err
-				}
+		for _, t := range things {
+			if t.Key.IsBinding() != bindings {
+				continue
+			}
+			seen[t.Provider+" "+t.Name] = true
+			if t.KeptUntil.IsZero() && r.derived[t.Key] {
+				continue
+			}
+			switch err := r.restore(ctx, t); {
+			case errors.Is(err, ledger.ErrUnreadable):
+				r.unknown(t, fmt.Sprintf("its record cannot be read: %v", err))
+			case errors.Is(err, ledger.ErrConflict): // somebody else wrote the record: the next pass looks again
+				r.settled = false
+			case err != nil:
+				return seen, err
 			}
 		}
 	}
@@ -236,37 +236,33 @@ func (r *rebuilding) release(ctx context.Context) error {
 }
 
 // restore rebuilds the record of one thing that has none.
-func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) error {
+func (r *rebuilding) restore(ctx context.Context, found lifecycle.Thing) error {
 	now := r.Now()
-	found := lifecycle.Thing{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName,
-		Broker: h.Tags.Broker,
-		Target: h.Target, Origin: h.Tags.Origin, State: h.State.Encode(), Created: h.Created,
-		KeptUntil: h.RetainedUntil}
 	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
-		r.unknown(h, "its tags do not name an owner")
+		r.unknown(found, "its tags do not name an owner")
 		return nil
 	}
-	if !h.RetainedUntil.IsZero() {
-		return r.rebuildKept(ctx, found, h)
+	if !found.KeptUntil.IsZero() {
+		return r.rebuildKept(ctx, found)
 	}
 	i, err := r.read(ctx, found.Key.InstanceKey())
 	if err != nil {
 		return err
 	}
 	if found.Key.IsBinding() {
-		return r.rebuildBinding(ctx, found, i, h)
+		return r.rebuildBinding(ctx, found, i)
 	}
 	if i.State != lifecycle.Absent {
 		r.out.Kept++
 		return r.mendUse(ctx, i)
 	}
-	service, ok := r.ServiceOf(h.PlanID)
+	service, ok := r.ServiceOf(found.PlanID)
 	if !ok {
-		r.unknown(h, fmt.Sprintf("no offering has its plan %q", h.PlanID))
+		r.unknown(found, fmt.Sprintf("no offering has its plan %q", found.PlanID))
 		return nil
 	}
-	offering, _, _ := r.Catalog(service, h.PlanID)
-	a := lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}
+	offering, _, _ := r.Catalog(service, found.PlanID)
+	a := lifecycle.Attributes{ServiceID: service, PlanID: found.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}
 	if i, err = i.Rebuild(found, a, now); err != nil {
 		return err
 	}
@@ -293,8 +289,8 @@ func (r *rebuilding) mendUse(ctx context.Context, i lifecycle.Record) error {
 	return r.Records.Commit(ctx, ledger.Put(use), ledger.Check(i))
 }
 
-func (r *rebuilding) unknown(h provider.Holding, why string) {
-	r.out.Unknown = append(r.out.Unknown, h.Name+": "+why)
+func (r *rebuilding) unknown(found lifecycle.Thing, why string) {
+	r.out.Unknown = append(r.out.Unknown, found.Name+": "+why)
 }
 
 // rebuilt commits and notes a rebuilt record.
@@ -313,8 +309,7 @@ func (r *rebuilding) rebuilt(ctx context.Context, is lifecycle.Record, changes .
 	return nil
 }
 
-func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Thing, i lifecycle.Record,
-	h provider.Holding) error {
+func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Thing, i lifecycle.Record) error {
 	b, err := r.read(ctx, found.Key)
 	if err != nil {
 		return err
@@ -330,10 +325,10 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Thing, 
 		}
 		return r.Records.Commit(ctx, ledger.Put(lifecycle.Pointer{Key: found.Key}), ledger.Check(b))
 	case i.State != lifecycle.Ready || i.Incarnation != found.Of:
-		r.unknown(h, "its instance does not exist, or is being changed")
+		r.unknown(found, "its instance does not exist, or is being changed")
 		return nil
 	case pointer.Version > 0 && pointer.Key != found.Key:
-		r.unknown(h, "another instance has a binding with its id")
+		r.unknown(found, "another instance has a binding with its id")
 		return nil
 	}
 	b, err = b.Rebuild(found, lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, r.Now())

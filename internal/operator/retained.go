@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/longshore/longshore/internal/base/paging"
-	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -115,7 +114,7 @@ func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Rec
 }
 
 // rebuildKept gives a kept life its record again. The next pass records that it is in its target.
-func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing, h provider.Holding) error {
+func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing) error {
 	was, err := r.read(ctx, found.Key.Former(found.Incarnation))
 	if err != nil {
 		return err
@@ -124,8 +123,8 @@ func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing, h p
 		r.out.Kept++
 		return r.mendUse(ctx, was)
 	}
-	service, _ := r.ServiceOf(h.PlanID)
-	is, err := was.RebuildKept(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID}, r.Now())
+	service, _ := r.ServiceOf(found.PlanID)
+	is, err := was.RebuildKept(found, lifecycle.Attributes{ServiceID: service, PlanID: found.PlanID}, r.Now())
 	if err == nil {
 		err = r.Records.Commit(ctx, ledger.Put(is))
 	}
