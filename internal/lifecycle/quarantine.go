@@ -41,6 +41,13 @@ func (r Record) InQuarantine() bool {
 // IsReleased reports whether the record is that of an orphan that is in use again, and left alone.
 func (r Record) IsReleased() bool { return r.OfOrphan() && r.State == Ready }
 
+// OrphanStands reports whether the record is that of an orphan in quarantine, or released from it, and not of one that is being
+// deleted.
+func (r Record) OrphanStands() bool { return r.OfOrphan() && (r.InQuarantine() || r.IsReleased()) }
+
+// IsRetained reports whether the record is that of a life that its plan keeps.
+func (r Record) IsRetained() bool { return r.Kept != nil && !r.OfOrphan() }
+
 // Postponed makes the reaper check again in an hour whether the date has come.
 func (r Record) Postponed(now time.Time) Record {
 	r.Due = now.Add(time.Hour)

@@ -17,7 +17,7 @@ func (c *Console) Quarantined(ctx context.Context, q Query) (all []Row, next str
 
 // orphans reads one page of the orphans that are in quarantine, or were released from it.
 func (c *Console) orphans(ctx context.Context, after string) (all []lifecycle.Record, next string, err error) {
-	return c.due(ctx, after, func(r lifecycle.Record) bool { return r.OfOrphan() && (r.InQuarantine() || r.IsReleased()) })
+	return c.due(ctx, after, lifecycle.Record.OrphanStands)
 }
 
 // Release puts a thing in quarantine into use again; see acts.Release.

@@ -20,7 +20,7 @@ func (c *Console) Retained(ctx context.Context, q Query) (all []Row, next string
 
 // kept reads one page of the former lives that plans keep.
 func (c *Console) kept(ctx context.Context, after string) (all []lifecycle.Record, next string, err error) {
-	return c.due(ctx, after, func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() })
+	return c.due(ctx, after, lifecycle.Record.IsRetained)
 }
 
 // An Undeletion says which instance to give back.

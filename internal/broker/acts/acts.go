@@ -155,7 +155,7 @@ func (a Acts) Discard(ctx context.Context, key lifecycle.Key) (Done, error) {
 // orphan reads the record of an orphan that is in quarantine or was released from it, and refuses any other record.
 func (a Acts) orphan(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	r, err := a.Records.Record(ctx, key, a.Now())
-	if err == nil && !(r.OfOrphan() && (r.InQuarantine() || r.IsReleased())) {
+	if err == nil && !r.OrphanStands() {
 		err = Refuse("it is not in quarantine any more: `longshore reaper quarantine` lists what is there")
 	}
 	return r, err

@@ -176,9 +176,8 @@ func (v *visit) upgrades() g.Node {
 }
 
 func (v *visit) quarantine() g.Node {
-	list := listed(v, v.due(forever), func(r lifecycle.Record) bool {
-		return r.OfOrphan() && (r.InQuarantine() || r.IsReleased())
-	}, v.withActs("Thing", "State", "Provider", "Since", "Deleted"), "Nothing is in quarantine.",
+	list := listed(v, v.due(forever), lifecycle.Record.OrphanStands,
+		v.withActs("Thing", "State", "Provider", "Since", "Deleted"), "Nothing is in quarantine.",
 		func(r lifecycle.Record) []g.Node {
 			state, until := dot("bad", "Out of use"), ago(r.Kept.Until, v.now)
 			if r.IsReleased() {
@@ -195,7 +194,7 @@ func (v *visit) quarantine() g.Node {
 const forever = 100 * 365 * 24 * time.Hour
 
 func (v *visit) retained() g.Node {
-	list := listed(v, v.due(forever), func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() },
+	list := listed(v, v.due(forever), lifecycle.Record.IsRetained,
 		[]string{"Instance", "Plan", "Since", "Removed", "Give it back"}, "Nothing is retained.",
 		func(r lifecycle.Record) []g.Node {
 			return []g.Node{text(short(r.Key.Instance)), text(v.planOf(r)), ago(r.Kept.Since, v.now), ago(r.Kept.Until, v.now),

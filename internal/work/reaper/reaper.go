@@ -272,7 +272,7 @@ func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, 
 	switch {
 	case c.Due.IsZero() || c.Due.After(now):
 		return nil
-	case c.OfOrphan() && !c.InProgress() && (c.InQuarantine() || c.IsReleased()):
+	case c.OrphanStands() && !c.InProgress():
 		return r.orphan(ctx, c, now, report)
 	case c.LateLookDue(now):
 		c = c.LateLookBegun(now)
