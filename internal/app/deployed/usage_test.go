@@ -195,12 +195,15 @@ func (m *meter) taken() usage {
 	return out
 }
 
+// slowly is a delay that has not passed before the first step, on a busy machine either.
+var slowly = map[string]string{app.EnvDemoDelay: "3s"}
+
 // TestUsage counts what an instance's life takes, and a reaper that finds nothing: docs/costs.md computes its prices from both.
 func TestUsage(t *testing.T) {
 	const file = "testdata/usage.json"
 	cfg := emulator.Config(t)
 	m := newMeter(&cfg)
-	f := newTogether(t, cfg)
+	f := newTogether(t, cfg, slowly)
 	service, plan := f.plan("demo", "async")
 	sweep := func() { expect.Get(f.sweep(t.Context()))(t) }
 	got := map[string]usage{}
@@ -292,8 +295,7 @@ func (f *together) life(m *meter, service, plan string) usage {
 func TestWhatRequestsCost(t *testing.T) {
 	cfg := emulator.Config(t)
 	counted := newMeter(&cfg)
-	// On a busy machine, too, the first step comes before the delay has passed.
-	f := newTogether(t, cfg, map[string]string{app.EnvDemoDelay: "3s"})
+	f := newTogether(t, cfg, slowly)
 	service, plan := f.plan("demo", "async")
 	const path, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
 	provision := order(service, plan, `,"parameters":{"a":1},"context":{"platform":"cloudfoundry","instance_name":"name"}`)
