@@ -80,7 +80,7 @@ func (w *walker) event() (way string) {
 	ofPlatform := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete
 	begun := ofPlatform || e == lifecycle.BeginOrphanDeletion || e == lifecycle.BeginQuarantine || e == lifecycle.BeginRelease
 	past := next.Past(was)
-	if !ofPlatform { // only a former life's operation is replaced otherwise
+	if begun && !ofPlatform { // only a former life's operation is replaced otherwise
 		past = nil
 	}
 	if (past != nil) != (ofPlatform && was.Operation != nil) {

@@ -47,7 +47,7 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	var written []*decoded
 	changes, err := l.beside(ctx, changes)
 	if err != nil {
-		return fmt.Errorf("reading the directory: %w", err)
+		return fmt.Errorf("reading what the changes replace: %w", err)
 	}
 	for _, c := range changes {
 		r := &c.stored.Record

@@ -95,15 +95,18 @@ func unmarshal(body []byte, form *recordForm) error {
 		err = json.Unmarshal(members[memberOperation], &inner)
 		op.Unknown = unknown(inner, reflect.TypeOf(*op))
 	}
-	form.Unknown = unknown(members, reflect.TypeOf(*form))
+	// The form's own attributes, those of a binding, hide the record's.
+	form.Unknown = unknown(members, reflect.TypeOf(form.Record), reflect.TypeOf(form.Attributes))
 	return err
 }
 
-// unknown returns the members that a type does not have.
-func unknown(members map[string]json.RawMessage, of reflect.Type) lifecycle.Unknown {
-	for _, f := range reflect.VisibleFields(of) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		delete(members, name)
+// unknown returns the members that none of the types has.
+func unknown(members map[string]json.RawMessage, types ...reflect.Type) lifecycle.Unknown {
+	for _, of := range types {
+		for _, f := range reflect.VisibleFields(of) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			delete(members, name)
+		}
 	}
 	if len(members) == 0 {
 		return nil

@@ -54,7 +54,11 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	// Through changes of its own, and through what it remembers of it.
 	for n := range 3 {
 		i, b = i.Redriven(epoch.Add(time.Minute)), b.Redriven(epoch.Add(time.Minute))
+		i.Attributes.PlanID, b.Attributes.PlanID = fmt.Sprint("plan-", n), fmt.Sprint("plan-", n)
 		expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b)))
+		for _, key := range []lifecycle.Key{instance, binding} { // read by another process, which remembers nothing
+			expect.Same(t, "the plan", fmt.Sprint("plan-", n), read(t, over(s), key).Attributes.PlanID)
+		}
 		for name, key := range keys {
 			body := string(raw(t, s, key, nil))
 			expect.Says(t, name, body, `"shape":{"sides":12345678901234567890}`, `"colour":["<new>"]`)

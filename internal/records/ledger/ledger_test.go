@@ -296,13 +296,20 @@ func TestWhatFollowsFromAChange(t *testing.T) {
 			expect.Same(t, id+" is remembered", lifecycle.Failed, past.Operation.Phase)
 			expect.Same(t, id+" was cancelled", cancelled, past.Operation.Cancelled)
 		}
+		next(func(r lifecycle.Record) (lifecycle.Record, error) { return r.Succeed(now, nil) }) // has a late look
+		now = now.Add(lifecycle.Retention)
+		create("four")
+		expect.Same(t, "what a tombstone that is over leaves", lifecycle.Absent, read(t, over(s), key.Former("two")).State)
+		past, err := over(s).PastOperation(t.Context(), "three", now)
+		expect.OK(t, err)
+		expect.Same(t, "the version of its operation", int64(0), past.Version)
 		entries, _, err := over(s).History(t.Context(), key, "", 0)
 		expect.OK(t, err)
 		var logged []string
 		for _, e := range entries {
 			logged = append(logged, fmt.Sprint(e.ID, " ", e.Cancelled))
 		}
-		expect.Same(t, "the history", []string{"two true", "one false"}, logged)
+		expect.Same(t, "the history", []string{"three false", "two true", "one false"}, logged)
 	}
 }
 
