@@ -189,8 +189,8 @@ func (g *Guard) limiter(from netip.Prefix, now time.Time) *rate.Limiter {
 }
 
 // address returns the range that belongs to one client: an IPv4 address, or the first 64 bits of an
-// IPv6 address, which is the least that a subscriber gets. All that are no TCP addresses share one range,
-// which is not valid.
+// IPv6 address, which is the least that a subscriber gets. All texts that are no TCP address share one
+// range, the zero one.
 func address(remote string) netip.Prefix {
 	a, _ := netip.ParseAddrPort(remote)
 	ip, bits := a.Addr().Unmap().WithZone(""), 64

@@ -87,6 +87,20 @@ func TestDeletionsTakeAnyOriginator(t *testing.T) {
 	}
 }
 
+// A body that is not UTF-8 is refused, wherever in it that is, before the broker is asked (INP-17).
+func TestBodiesAreUTF8(t *testing.T) {
+	for _, member := range []string{"parameters", "context"} {
+		body := strings.TrimSuffix(provisionBody, "}") + ",\"" + member + "\":{\"a\":\"\xff\"}}"
+		for path, method := range map[string]string{instance: "PUT", instance + "?": "PATCH", binding: "PUT"} {
+			b := &stub{}
+			w := ask(t, b, method, path, body)
+			expect.Same(t, method+" "+path, http.StatusBadRequest, w.Code)
+			expect.Says(t, method+" "+path, fmt.Sprint(bodyOf(t, w)["description"]), "UTF-8")
+			expect.Same(t, "the broker was asked", false, b.asked != nil)
+		}
+	}
+}
+
 // A path is refused for what is wrong with it.
 func TestRefusedPathsSayWhy(t *testing.T) {
 	for id, says := range map[string]string{"a%00b": "control character", "a%0Ab": "control character",

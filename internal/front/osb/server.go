@@ -149,8 +149,8 @@ func emitted(offerings []catalog.Offering, rotation bool, clients *platforms.Sig
 
 // An Arrival is what an API gateway knows of a request.
 type Arrival struct {
-	// Received is when the gateway received the request; if zero, that counts as when it is served. A PUT
-	// that was received before a DELETE of the same id starts nothing after that DELETE (ORB-03).
+	// Received is when the gateway received the request. If it is zero, the request counts as received when it
+	// is served. A PUT that was received before a DELETE of the same id starts nothing after that DELETE (ORB-03).
 	Received time.Time
 	// Origin is where browsers reach the broker: scheme, host, and the path before the broker's own.
 	Origin string

@@ -14,7 +14,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// An act is what a person may do on a page, with the words that are shown before. The rest is about acts of operators.
+// An act is what a person may do on a page, with the words that are shown before. Only acts of operators have the members
+// from did on.
 type act struct {
 	name, link, title, does, hurts string
 	button                         string // the link unless it is given

@@ -193,7 +193,7 @@ func (k *Kit) inventories() map[string]provider.Inventory {
 // A Lister shows an inventory to a reaper.
 type Lister struct{ provider.Inventory }
 
-// List is that of a reaper.Lister.
+// List may be the List of a reaper.Lister.
 func (l Lister) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
 	page, next, err := l.Inventory.List(ctx, cursor)
 	for _, h := range page {
