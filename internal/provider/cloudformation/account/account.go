@@ -6,6 +6,7 @@ package account
 
 import (
 	"cmp"
+	_ "embed" // for the resources
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -58,8 +59,9 @@ type Trust struct {
 // A mapping is a JSON object.
 type mapping = map[string]any
 
-// A Resource is a resource of a template. It is retained: the instances that need it may outlive an
-// offering, and the stack itself.
+// A Resource is a resource of a template. It is retained, since the instances that need it may
+// outlive an offering, and the stack itself; except if its creation fails: its name is fixed, and
+// what a failed attempt left behind would fail every later one.
 type Resource struct {
 	Type                string
 	DeletionPolicy      string
@@ -67,15 +69,13 @@ type Resource struct {
 	Properties          mapping
 }
 
-// kept returns a resource that stays when its template or its stack drops it, except if its
-// creation fails: its name is fixed, and what a failed attempt left behind would fail every later
-// one.
-func kept(kind string, properties mapping) Resource {
-	return Resource{
-		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
-		Properties: render(object(properties)).(mapping),
-	}
-}
+// written holds the resources of an account, with the names of what Resources fills in. The bucket
+// holds templates by their digests, and keeps versions, so that no template is replaced unseen. The
+// trust policy of a service role asks for the account only if it is there: CloudFormation does not
+// promise to send the account on whose behalf it asks.
+//
+//go:embed resources.json
+var written string
 
 // These are the sizes that IAM takes: mostInside for a role's inline policies, mostPolicy for a
 // managed policy. White space does not count.
@@ -88,7 +88,9 @@ const (
 // logical ids: a bucket for templates; for each offering, the role that CloudFormation uses and the
 // boundary of its bindings' principals; and with Options.Trust, the role that the broker assumes.
 func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Resource, error) {
-	all := templates(scope)
+	all := map[string]Resource{
+		"Templates": resource(scope, "Templates", nil), "TemplatesPolicy": resource(scope, "TemplatesPolicy", nil),
+	}
 	for _, offering := range offerings {
 		role, err1 := serviceRole(scope, offering)
 		boundary, err2 := boundary(scope, offering)
@@ -118,53 +120,28 @@ func letters(name string) string {
 	return plain + plan.Digest([]byte(name))[:8]
 }
 
-// templates returns the bucket that holds templates by their digests. It keeps versions, so that no
-// template is replaced unseen.
-func templates(scope plan.Scope) map[string]Resource {
-	name := scope.Bucket(Here.Account, Here.Region)
-	insecure := where(deny("OnlyTLS", bucketARNs(scope), "s3:*"), "Bool", "aws:SecureTransport", "false")
-	return map[string]Resource{
-		"Templates": kept("AWS::S3::Bucket", mapping{
-			"BucketName": name,
-			"BucketEncryption": mapping{"ServerSideEncryptionConfiguration": []any{
-				mapping{"ServerSideEncryptionByDefault": mapping{"SSEAlgorithm": "AES256"}},
-			}},
-			"OwnershipControls": mapping{"Rules": []any{mapping{"ObjectOwnership": "BucketOwnerEnforced"}}},
-			"PublicAccessBlockConfiguration": mapping{
-				"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
-			},
-			"VersioningConfiguration": mapping{"Status": "Enabled"},
-		}),
-		"TemplatesPolicy": kept("AWS::S3::BucketPolicy", mapping{
-			"Bucket": name, "PolicyDocument": about("*", insecure),
-		}),
+// resource returns the written resource of this name. Each value takes the place of a whole text.
+func resource(scope plan.Scope, name string, values mapping) Resource {
+	var all map[string]Resource
+	read(written, scope, values, &all)
+	render(all[name].Properties)
+	return all[name]
+}
+
+// read reads JSON with the names and paths of the scope in its texts, and with values in the place of
+// those texts that consist of ${NAME} alone. It refuses members that it does not know: one could be
+// a condition.
+func read(text string, scope plan.Scope, values mapping, into any) {
+	pairs := []string{"${Scope}", string(scope), "${Path}", scope.Path(), "${FixedPath}", scope.FixedPath()}
+	for name, value := range values {
+		raw, _ := json.Marshal(value) // texts and lists of texts always encode
+		pairs = append(pairs, `"${`+name+`}"`, string(raw))
 	}
-}
-
-// about returns a policy with one statement about a principal, in the form that buckets and roles
-// have.
-func about(principal any, s iampolicy.Statement) mapping {
-	statement := object(s)
-	statement["Principal"] = principal
-	return mapping{"Version": iampolicy.Version, "Statement": []any{statement}}
-}
-
-// role returns a role that an operator makes, with the policy in it.
-func role(scope plan.Scope, name, description string, trust mapping, policyName string, policy mapping) Resource {
-	return kept("AWS::IAM::Role", mapping{
-		"RoleName": name, "Path": scope.FixedPath(), "Description": description, "AssumeRolePolicyDocument": trust,
-		"Policies": []any{mapping{"PolicyName": policyName, "PolicyDocument": policy}},
-	})
-}
-
-// object returns a value as a JSON object.
-func object(value any) mapping {
-	var out mapping
-	raw, err := json.Marshal(value)
-	if err = cmp.Or(err, json.Unmarshal(raw, &out)); err != nil {
-		panic(err) // texts and lists of texts always encode
+	from := json.NewDecoder(strings.NewReader(strings.NewReplacer(pairs...).Replace(prefixed(scope)(text))))
+	from.DisallowUnknownFields()
+	if err := from.Decode(into); err != nil {
+		panic(err) // this package has written it
 	}
-	return out
 }
 
 // render turns texts with pseudo parameters into functions of a template.
@@ -201,13 +178,13 @@ func Fill(all []iampolicy.Statement, p plan.Location) []iampolicy.Statement {
 var longest = plan.Location{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
 
 // document returns a policy for a template. A policy of more than most bytes is an error.
-func document(all []iampolicy.Statement, most int) (mapping, error) {
+func document(all []iampolicy.Statement, most int) (iampolicy.Document, error) {
+	d := policyOf(all)
 	if size := len(textOf(Fill(all, longest))); size > most {
-		return nil,
-			fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
-				"or make two offerings of it", size, most)
+		return d, fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
+			"or make two offerings of it", size, most)
 	}
-	return object(policyOf(all)), nil
+	return d, nil
 }
 
 // access returns the role that a broker assumes in an account that is not its own.
@@ -220,9 +197,9 @@ func access(scope plan.Scope, o Options) (Resource, error) {
 	if err != nil {
 		return Resource{}, fmt.Errorf("the access role: %w", err)
 	}
-	taking := where(allow("", nil, "sts:AssumeRole"), "StringEquals", "sts:ExternalId", o.Trust.ExternalID)
-	return role(scope, scope.Access(Here.Region), "What a service broker of another account does here",
-		about(mapping{"AWS": o.Trust.Principals}, taking), "Broker", policy), nil
+	return resource(scope, "AccessRole", mapping{
+		"Name": scope.Access(Here.Region), "Policy": policy, "Principals": o.Trust.Principals, "ExternalID": o.Trust.ExternalID,
+	}), nil
 }
 
 // Template returns a complete CloudFormation template with these resources.

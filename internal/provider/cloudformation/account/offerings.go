@@ -97,62 +97,32 @@ func serviceRole(scope plan.Scope, o Offering) (Resource, error) {
 	if err != nil {
 		return Resource{}, fmt.Errorf("its service role: %w", err)
 	}
-	// CloudFormation does not promise to send the account on whose behalf it asks.
-	taking := where(allow("", nil, "sts:AssumeRole"), "StringEqualsIfExists", "aws:SourceAccount", Here.Account)
-	return role(scope, scope.ServiceRole(o.Name, Here.Region), "What CloudFormation does for instances of "+o.Name,
-		about(mapping{"Service": "cloudformation.amazonaws.com"}, taking), "Permissions", policy), nil
+	return resource(scope, "ServiceRole", mapping{
+		"Name": scope.ServiceRole(o.Name, Here.Region), "Description": "What CloudFormation does for instances of " + o.Name,
+		"Policy": policy,
+	}), nil
 }
 
 // ServiceRights returns the rights of an offering's service role: its permissions, and the guards,
 // which deny some of them.
 func ServiceRights(scope plan.Scope, o Offering) []iampolicy.Statement {
-	return append(o.permissions(scope), guards(scope)...)
-}
-
-// guards returns denials that no permissions can undo.
-func guards(scope plan.Scope) []iampolicy.Statement {
-	// CloudFormation resolves {{resolve:…}} in a template with this role.
-	secrets := deny("OtherSecrets", nil, "secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue",
-		"ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:GetParameterHistory")
-	secrets.NotResource = slices.Concat(contents(scope, "secretsmanager", "secret:"), contents(scope, "ssm", "parameter/"))
-	return []iampolicy.Statement{
-		secrets,
-		where(deny("Unbounded", everything, "iam:CreateUser", "iam:CreateRole", "iam:PutUserPolicy", "iam:PutRolePolicy",
-			"iam:AttachUserPolicy", "iam:AttachRolePolicy", "iam:PutUserPermissionsBoundary",
-			"iam:PutRolePermissionsBoundary"), "StringNotLike", keyBoundary, boundaries(scope)),
-		deny("Boundaries", everything, "iam:DeleteUserPermissionsBoundary", "iam:DeleteRolePermissionsBoundary",
-			"sts:AssumeRole"),
-		deny("Fixed", slices.Concat(principals(scope, "user"), principals(scope, "role"), iampolicy.Texts{
-			iamARN("role" + scope.FixedPath() + "*"), iamARN("policy" + scope.FixedPath() + "*"),
-			iamARN("role/" + string(scope) + "-s-*"), iamARN("role/" + string(scope) + "-a-*"),
-		}), "iam:*"),
-		deny("Templates", bucketARNs(scope), "s3:*"),
-		others(scope),
-	}
-}
-
-// others denies everything on resources with the tag of another broker. The name of a key does not
-// tell whose it is, and two brokers may offer keys through the same offering.
-func others(scope plan.Scope) iampolicy.Statement {
-	const tag = "aws:ResourceTag/" + plan.LabelScope
-	return where(where(deny("OtherBrokers", everything, "*"), "Null", tag, "false"), "StringNotEquals", tag, string(scope))
+	guards := readRights(scope)
+	return slices.Concat(o.permissions(scope), guards.ServiceRole, guards.Both)
 }
 
 // boundary returns the policy that bounds the principals of an offering's bindings.
 func boundary(scope plan.Scope, o Offering) (Resource, error) {
 	all, err := Bounds(scope, o)
-	var policy mapping
+	var policy iampolicy.Document
 	if err == nil {
 		policy, err = document(all, mostPolicy)
 	}
 	if err != nil {
 		return Resource{}, fmt.Errorf("its boundary: %w", err)
 	}
-	return kept("AWS::IAM::ManagedPolicy", mapping{
-		"ManagedPolicyName": scope.Boundary(o.Name, Here.Region),
-		"Path":              scope.FixedPath(),
-		"Description":       "The most that bindings of " + o.Name + " may do",
-		"PolicyDocument":    policy,
+	return resource(scope, "Boundary", mapping{
+		"Name": scope.Boundary(o.Name, Here.Region), "Description": "The most that bindings of " + o.Name + " may do",
+		"Policy": policy,
 	}), nil
 }
 
@@ -194,11 +164,8 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 		s.Action, s.Resource = sorted.Set(s.Action), widest(s.Resource)
 		bounds = append(bounds, s)
 	}
-	return append(bounds,
-		deny("Principals", everything, "iam:*", "sts:*", "cloudformation:*"),
-		deny("Templates", bucketARNs(scope), "s3:*"),
-		others(scope),
-	), nil
+	guards := readRights(scope)
+	return slices.Concat(bounds, guards.Boundary, guards.Both), nil
 }
 
 // reach returns the resources on which an offering's service role may work, by service.
