@@ -177,14 +177,19 @@ func Fill(all []iampolicy.Statement, p plan.Location) []iampolicy.Statement {
 // longest is a place with names as long as they get.
 var longest = plan.Location{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
 
-// document returns a policy for a template. A policy of more than most bytes is an error.
-func document(all []iampolicy.Statement, most int) (iampolicy.Document, error) {
-	d := policyOf(all)
-	if size := len(textOf(Fill(all, longest))); size > most {
-		return d, fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
-			"or make two offerings of it", size, most)
+// withPolicy returns the written resource of this name with a policy in it. It fails if the policy is
+// longer than IAM takes; the error calls the resource by what.
+func withPolicy(scope plan.Scope, name, what string, policy []iampolicy.Statement, values mapping) (Resource, error) {
+	values["Policy"] = policyOf(policy)
+	r, most := resource(scope, name, values), mostInside
+	if r.Type == "AWS::IAM::ManagedPolicy" {
+		most = mostPolicy
 	}
-	return d, nil
+	if size := len(textOf(Fill(policy, longest))); size > most {
+		return r, fmt.Errorf("%s: its policy has %d bytes, and IAM takes %d: put actions on the same resources into one "+
+			"statement, or make two offerings of it", what, size, most)
+	}
+	return r, nil
 }
 
 // access returns the role that a broker assumes in an account that is not its own.
@@ -193,13 +198,9 @@ func access(scope plan.Scope, o Options) (Resource, error) {
 		return Resource{}, fmt.Errorf("the access role needs who may take it, and an external id")
 	}
 	o.Access, o.Regions = nil, nil // the role leads no further
-	policy, err := document(Rights(scope, o), mostInside)
-	if err != nil {
-		return Resource{}, fmt.Errorf("the access role: %w", err)
-	}
-	return resource(scope, "AccessRole", mapping{
-		"Name": scope.Access(Here.Region), "Policy": policy, "Principals": o.Trust.Principals, "ExternalID": o.Trust.ExternalID,
-	}), nil
+	return withPolicy(scope, "AccessRole", "the access role", Rights(scope, o), mapping{
+		"Name": scope.Access(Here.Region), "Principals": o.Trust.Principals, "ExternalID": o.Trust.ExternalID,
+	})
 }
 
 // Template returns a complete CloudFormation template with these resources.

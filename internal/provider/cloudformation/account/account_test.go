@@ -61,7 +61,9 @@ func TestEverythingIsKept(t *testing.T) {
 		if r.DeletionPolicy != "RetainExceptOnCreate" || r.UpdateReplacePolicy != "Retain" {
 			t.Errorf("%s goes with its template", id)
 		}
-		expect.Never(t, id, string(expect.Get(json.Marshal(r))(t)), "${Prefix}", place.Account)
+		text := string(expect.Get(json.Marshal(r))(t))
+		expect.Never(t, id, text, place.Account)
+		expect.Same(t, id+": names without a value", 0, strings.Count(text, "${")-strings.Count(text, "${AWS::"))
 	}
 	slices.Sort(kinds)
 	want := []string{"AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::IAM::Role", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"}

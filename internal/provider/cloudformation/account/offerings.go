@@ -93,14 +93,9 @@ func (o Offering) permissions(scope plan.Scope) (all []iampolicy.Statement) {
 
 // serviceRole returns the role that CloudFormation uses for an offering.
 func serviceRole(scope plan.Scope, o Offering) (Resource, error) {
-	policy, err := document(ServiceRights(scope, o), mostInside)
-	if err != nil {
-		return Resource{}, fmt.Errorf("its service role: %w", err)
-	}
-	return resource(scope, "ServiceRole", mapping{
+	return withPolicy(scope, "ServiceRole", "its service role", ServiceRights(scope, o), mapping{
 		"Name": scope.ServiceRole(o.Name, Here.Region), "Description": "What CloudFormation does for instances of " + o.Name,
-		"Policy": policy,
-	}), nil
+	})
 }
 
 // ServiceRights returns the rights of an offering's service role: its permissions, and the guards,
@@ -113,17 +108,12 @@ func ServiceRights(scope plan.Scope, o Offering) []iampolicy.Statement {
 // boundary returns the policy that bounds the principals of an offering's bindings.
 func boundary(scope plan.Scope, o Offering) (Resource, error) {
 	all, err := Bounds(scope, o)
-	var policy iampolicy.Document
-	if err == nil {
-		policy, err = document(all, mostPolicy)
-	}
 	if err != nil {
 		return Resource{}, fmt.Errorf("its boundary: %w", err)
 	}
-	return resource(scope, "Boundary", mapping{
+	return withPolicy(scope, "Boundary", "its boundary", all, mapping{
 		"Name": scope.Boundary(o.Name, Here.Region), "Description": "The most that bindings of " + o.Name + " may do",
-		"Policy": policy,
-	}), nil
+	})
 }
 
 // Bounds returns the most that a binding of an offering may do: the actions of its plans' policies,
