@@ -46,8 +46,8 @@ func WriteCatalog(s Settings) (lacking string, err error) {
 	// A stack may keep running without plans, so that existing instances can be deleted.
 	if withdrawn := slices.Contains(slices.Collect(maps.Values(s.Providers)),
 		Withdrawn); len(all.Offerings()) == 0 && !withdrawn {
-		lacking = fmt.Sprintf("There is nothing to offer: give -c %s=DIR, a folder of your offerings (longshore catalog new "+
-			"NAME DIR writes a first one); or, to try a broker, -c NAME=%s for one of: %s.", ContextOfferings, Offered,
+		lacking = fmt.Sprintf("There is nothing to offer: give -c offerings=DIR, a folder of your offerings (longshore catalog "+
+			"new NAME DIR writes a first one); or, to try a broker, -c NAME=%s for one of: %s.", Offered,
 			strings.Join(providers.Names(), ", "))
 	}
 	for _, name := range readers {

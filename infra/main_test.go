@@ -136,6 +136,38 @@ func templateOf(stack awscdk.Stack) (out template, err error) {
 	return out, json.Unmarshal(text, &out)
 }
 
+// The names of context values.
+const (
+	ContextStack          = "stack"
+	ContextArchitecture   = "architecture"
+	ContextMinRetryAfter  = "min-retry-after"
+	ContextMaxRetryAfter  = "max-retry-after"
+	ContextReaperDryRun   = "reaper-dry-run"
+	ContextTracing        = "tracing"
+	ContextLogDays        = "log-days"
+	ContextThrottleRate   = "throttle-rate"
+	ContextThrottleBurst  = "throttle-burst"
+	ContextBasePath       = "base-path"
+	ContextDomain         = "domain"
+	ContextCertificate    = "certificate"
+	ContextHostedZone     = "hosted-zone"
+	ContextAllowCIDRs     = "allow-cidrs"
+	ContextWebACL         = "web-acl"
+	ContextPlatformRate   = "platform-rate"
+	ContextAlarmTopic     = "alarm-topic"
+	ContextAlarmEmail     = "alarm-email"
+	ContextDashboard      = "dashboard"
+	ContextSubnets        = "subnets"
+	ContextSecurityGroups = "security-groups"
+	ContextTable          = "table"
+	ContextKey            = "key"
+	ContextSecret         = "secret"
+	ContextKeyRotation    = "key-rotation-days"
+	ContextBroker         = "broker"
+	ContextCLICredentials = "cli-credentials"
+	ContextConcurrency    = "-concurrency"
+)
+
 // choices are a deployment for which everything is chosen otherwise.
 var choices = map[string]any{
 	ContextStack: "Other", ContextArchitecture: "x86_64", "demo-delay": "250ms", ContextMinRetryAfter: "2s",

@@ -36,8 +36,8 @@ func NewTopic(scope constructs.Construct, s Settings, key awskms.IKey) (told aws
 		told = topic
 	default:
 		awscdk.Annotations_Of(scope).AddWarningV2(new("longshore:nobody"), new(
-			"Alarms reach nobody: they are only shown in CloudWatch. Deploy with -c "+ContextAlarmEmail+"=ADDRESS or -c "+
-				ContextAlarmTopic+"=ARN"))
+			"Alarms reach nobody: they are only shown in CloudWatch. Deploy with -c alarm-email=ADDRESS "+
+				"or -c alarm-topic=ARN"))
 		return nil
 	}
 	watchKey(scope, told, key)

@@ -37,11 +37,7 @@ type rights func(stack awscdk.Stack, s Settings) Grants
 var providerRows = withHosted(map[string]providerRow{
 	app.ProviderDemo: {
 		environment: func(s Settings, _ bool) map[string]string { return map[string]string{app.EnvDemoDelay: s.DemoDelay} },
-		read: func(s *Settings, r *reader, _ string) {
-			s.DemoDelay = r.text("demo-delay", "")
-			r.check("demo-delay", map[string]string{app.EnvDemoDelay: s.DemoDelay})
-		},
-		vpcContext: "demo-vpc", // for trying out calls inside a VPC
+		vpcContext:  "demo-vpc", // for trying out calls inside a VPC
 	},
 	app.ProviderCloudFormation: servicesRow,
 })
@@ -65,7 +61,7 @@ func (s *Settings) readProviders(r *reader) {
 		if row.read != nil {
 			row.read(s, r, state)
 		}
-		if row.vpc && state != Off || row.vpcContext != "" && r.flag(row.vpcContext) {
+		if row.vpc && state != Off || r.given[row.vpcContext] == true {
 			s.InVPC = append(s.InVPC, name)
 		}
 		if s.Providers[name] == Off && slices.Contains(s.InVPC, name) {

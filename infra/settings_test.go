@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -76,6 +77,24 @@ func TestReadSettings(t *testing.T) {
 		"Other": {"what others read is not ours to refuse", map[string]any{"@aws-cdk/core:target": "x"}, usual},
 	} {
 		expect.Same(t, name+": "+test.reason, test.want, expect.Get(settingsOf(test.context))(t, name+": "+test.reason))
+	}
+}
+
+// A setting of the schema that no field has would be judged, and then lost.
+func TestEverySettingOfTheSchemaIsRead(t *testing.T) {
+	var declared struct{ Properties map[string]any }
+	if err := json.Unmarshal(settingsText, &declared); err != nil {
+		t.Fatal(err)
+	}
+	for name := range declared.Properties {
+		if strings.HasSuffix(name, ContextConcurrency) || name == providerRows[app.ProviderDemo].vpcContext {
+			continue // read by their names
+		}
+		into := json.NewDecoder(strings.NewReader(`{"` + name + `": null}`))
+		into.DisallowUnknownFields()
+		if err := into.Decode(new(Settings)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

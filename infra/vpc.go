@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -12,32 +11,20 @@ import (
 
 // A VPC is the place where a function runs: the ids of subnets and security groups, from which AWS
 // knows the VPC itself.
-type VPC struct{ Subnets, SecurityGroups []string }
-
-// The forms of ids.
-var (
-	subnetID        = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
-	securityGroupID = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
-)
+type VPC struct {
+	Subnets        []string
+	SecurityGroups []string `json:"security-groups"`
+}
 
 // checkVPC checks the VPC of the providers that need one.
 func (s Settings) checkVPC(r *reader) {
 	given := s.VPC.Subnets != nil || s.VPC.SecurityGroups != nil
 	switch needed := s.InVPC != nil; {
 	case needed && (s.VPC.Subnets == nil || s.VPC.SecurityGroups == nil):
-		r.wrong("context %s and %s: give both, since the provider %s is called inside a VPC: "+
-			"ids of subnets and of security groups from which its servers are reached", ContextSubnets, ContextSecurityGroups,
-			strings.Join(s.InVPC, ", "))
+		r.wrong("context subnets and security-groups: give both, since the provider %s is called inside a VPC: "+
+			"ids of subnets and of security groups from which its servers are reached", strings.Join(s.InVPC, ", "))
 	case given && !needed:
-		r.wrong("context %s and %s: leave them out, since no provider is called inside a VPC",
-			ContextSubnets, ContextSecurityGroups)
-	}
-	for _, id := range s.VPC.Subnets {
-		r.match(ContextSubnets, id, subnetID, "ids of subnets such as subnet-0123456789abcdef0, with commas between them")
-	}
-	for _, id := range s.VPC.SecurityGroups {
-		r.match(ContextSecurityGroups, id, securityGroupID,
-			"ids of security groups such as sg-0123456789abcdef0, with commas between them")
+		r.wrong("context subnets and security-groups: leave them out, since no provider is called inside a VPC")
 	}
 }
 
