@@ -1,6 +1,10 @@
 package main
 
 import (
+	_ "embed"
+	"encoding/json"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awswafv2"
@@ -27,7 +31,7 @@ func onlyFrom(cidrs []string) awsiam.PolicyDocument {
 // WebACLBuilt stands in place of an ARN for a web ACL that the stack makes.
 const WebACLBuilt = "rate"
 
-// windowSeconds is the time over which AWS WAF counts requests; it offers no shorter one.
+// windowSeconds is the time over which AWS WAF counts requests, as webacl.json says; it offers no shorter one.
 const windowSeconds = 60
 
 // NewWebACL puts a web ACL before the stage, and reports whether there is one. The stack's own ACL
@@ -40,7 +44,7 @@ func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, s Settings
 	scope = subscope(scope, "WebACL")
 	arn := &s.WebACL
 	if s.WebACL == WebACLBuilt {
-		arn = newRateACL(scope, s.PlatformRate).AttrArn()
+		arn = newRateACL(scope, s.PlatformRate)
 	}
 	awswafv2.NewCfnWebACLAssociation(scope, new("Association"), &awswafv2.CfnWebACLAssociationProps{
 		WebAclArn: arn, ResourceArn: stage.StageArn(),
@@ -48,44 +52,17 @@ func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, s Settings
 	return true
 }
 
-func newRateACL(scope constructs.Construct, rate int) awswafv2.CfnWebACL {
-	const tooMany = "TooMany"
-	unseen := func(name string) *awswafv2.CfnWebACL_VisibilityConfigProperty {
-		// Metrics of the ACL's own would cost money, and samples would show logins.
-		return &awswafv2.CfnWebACL_VisibilityConfigProperty{
-			MetricName: &name, CloudWatchMetricsEnabled: new(false), SampledRequestsEnabled: new(false),
-		}
-	}
-	return awswafv2.NewCfnWebACL(scope, new("ACL"), &awswafv2.CfnWebACLProps{
-		Scope:            new("REGIONAL"),
-		Description:      new("Limits the requests of each platform"),
-		DefaultAction:    &awswafv2.CfnWebACL_DefaultActionProperty{Allow: &awswafv2.CfnWebACL_AllowActionProperty{}},
-		VisibilityConfig: unseen("longshore"),
-		CustomResponseBodies: &map[string]any{tooMany: &awswafv2.CfnWebACL_CustomResponseBodyProperty{
-			ContentType: new("APPLICATION_JSON"),
-			Content:     new(describing("This platform sends too many requests. Repeat this one after a minute.")),
-		}},
-		Rules: &[]any{&awswafv2.CfnWebACL_RuleProperty{
-			Name: new("each-login"), Priority: jsii.Number(0), VisibilityConfig: unseen("each-login"),
-			Action: &awswafv2.CfnWebACL_RuleActionProperty{Block: &awswafv2.CfnWebACL_BlockActionProperty{
-				CustomResponse: &awswafv2.CfnWebACL_CustomResponseProperty{
-					ResponseCode: jsii.Number(429), CustomResponseBodyKey: new(tooMany),
-					ResponseHeaders: &[]any{&awswafv2.CfnWebACL_CustomHTTPHeaderProperty{
-						Name: new("Retry-After"), Value: new("60"),
-					}},
-				},
-			}},
-			Statement: &awswafv2.CfnWebACL_StatementProperty{RateBasedStatement: &awswafv2.CfnWebACL_RateBasedStatementProperty{
-				Limit: jsii.Number(rate * windowSeconds), EvaluationWindowSec: jsii.Number(windowSeconds),
-				AggregateKeyType: new("CUSTOM_KEYS"),
-				CustomKeys: &[]any{&awswafv2.CfnWebACL_RateBasedStatementCustomKeyProperty{
-					Header: &awswafv2.CfnWebACL_RateLimitHeaderProperty{
-						Name: new("authorization"),
-						TextTransformations: &[]any{&awswafv2.CfnWebACL_TextTransformationProperty{
-							Priority: jsii.Number(0), Type: new("NONE"),
-						}},
-					}}},
-			}},
-		}},
+//go:embed webacl.json
+var rateACL []byte
+
+// newRateACL makes the ACL of webacl.json, whose properties are those of CloudFormation, and returns its ARN.
+// The ACL keeps no metrics, which would cost money, and no samples, which would show logins.
+func newRateACL(scope constructs.Construct, rate int) *string {
+	var properties map[string]any
+	_ = json.Unmarshal(rateACL, &properties) // it is an object
+	acl := awscdk.NewCfnResource(scope, new("ACL"), &awscdk.CfnResourceProps{
+		Type: new("AWS::WAFv2::WebACL"), Properties: &properties,
 	})
+	acl.AddPropertyOverride(new("Rules.0.Statement.RateBasedStatement.Limit"), rate*windowSeconds)
+	return acl.GetAtt(new("Arn"), awscdk.ResolutionTypeHint_STRING).ToString()
 }

@@ -28,15 +28,10 @@ func addRefusals(rest awsapigateway.RestApi) {
 		if r.retryAfter != "" {
 			headers["Retry-After"] = new("'" + r.retryAfter + "'")
 		}
+		body, _ := json.Marshal(map[string]string{"description": r.description}) // texts can always be encoded
 		rest.AddGatewayResponse(new("Refusal-"+*r.kind.ResponseType()), &awsapigateway.GatewayResponseOptions{
 			Type: r.kind, ResponseHeaders: &headers,
-			Templates: &map[string]*string{"application/json": new(describing(r.description))},
+			Templates: &map[string]*string{"application/json": new(string(body))},
 		})
 	}
-}
-
-// describing returns the body of an error.
-func describing(description string) string {
-	body, _ := json.Marshal(map[string]string{"description": description}) // texts can always be encoded
-	return string(body)
 }
