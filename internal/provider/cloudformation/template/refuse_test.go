@@ -91,6 +91,12 @@ var ofTemplates = []refusal{
 	{with("permissions.json", `"Allow",`, `"Allow"`), "permissions.json:2: the file is not JSON"},
 	{yaml("      SqsManagedSseEnabled: true", "      FifoQueue: true"), `template.yaml:18: "FifoQueue" is given twice`},
 	{with("policy.json", `"Effect": "Allow",`, `"Effect": "Allow", "Effect": "Deny",`), `policy.json:1: "Effect" is given twice`},
+	{with("permissions.json", `"sqs:UntagQueue"`, `null`), "permissions.json:3: null is no value in such a file"},
+	{holding("permissions.json", strings.Repeat("[", 61)+"\n[]"+strings.Repeat("]", 61)),
+		"permissions.json:2: the file nests more than 60 values"},
+	{yaml("Parameters:", "Metadata: &m {again: *m}\nParameters:"), "template.yaml:3: the file nests more than 60 values"},
+	{yaml("Parameters:", "Metadata:\n  a: &a ["+strings.Repeat("x,", 99)+"]\n  b: &b ["+strings.Repeat("*a,", 99)+"]\n  c: ["+
+		strings.Repeat("*b,", 99)+"]\nParameters:"), "template.yaml:4: the file expands to more than 100000 values"},
 	{yaml("Description: A queue", `Description: "A\x01queue"`), "template.yaml:2: the text has a control character"},
 	{sources(object{"value": "4"}, object{"value": "fal\x01se"}), "parameters.Fifo.value is no value"},
 	{yaml("SqsManagedSseEnabled: true", "SqsManagedSseEnabled:"), "template.yaml:18: there is no value"},
@@ -258,6 +264,16 @@ func judged(t *testing.T, checked check.Plan, want string) {
 func TestRefusals(t *testing.T) {
 	for _, c := range append(ofTemplates, ofPlans...) {
 		t.Run(c.want, func(t *testing.T) { judged(t, changed(t, c.do), c.want) })
+	}
+}
+
+// All problems of a file's form are told at once.
+func TestProblemsOfForm(t *testing.T) {
+	got := problems(t, changed(t, yaml("      SqsManagedSseEnabled: true", "      FifoQueue: true"),
+		yaml("  QueueArn:", "  QueueUrl:")))
+	want := []string{`template.yaml:18: "FifoQueue" is given twice`, `template.yaml:21: "QueueUrl" is given twice`}
+	if len(got) != 2 || !strings.HasPrefix(got[0], want[0]) || !strings.HasPrefix(got[1], want[1]) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 
