@@ -396,6 +396,7 @@ func TestBoundariesKeepConditions(t *testing.T) {
 		"Condition":{
 			"StringEquals":{"aws:ResourceTag/a":"b","aws:ResourceTag/own":"${QueueName}"},
 			"StringNotLike":{"aws:ResourceTag/c":"${QueueName}*"},
+			"StringLike":{},
 			"ForAllValues:ArnLike":{"aws:SourceArn":"arn:${AWS::Partition}:sns:*:*:${Prefix}${QueueName}"},
 			"Null":{"aws:SourceArn":"false"}}}]}`)))(t)
 	o.Policies = []account.Policy{{Document: d}}

@@ -182,12 +182,11 @@ func (o Offering) reach(scope plan.Scope) map[string]iampolicy.Texts {
 func common(asked, wide iampolicy.Condition) iampolicy.Condition {
 	for operator, keys := range wide {
 		lower := strings.ToLower(operator)
-		if (strings.Contains(lower, "like") || strings.Contains(lower, "arn")) && !strings.Contains(lower, "not") {
-			continue
+		if strings.Contains(lower, "not") || !strings.Contains(lower, "like") && !strings.Contains(lower, "arn") {
+			maps.DeleteFunc(keys, func(key string, values iampolicy.Texts) bool {
+				return !slices.Equal(values, asked[operator][key])
+			})
 		}
-		maps.DeleteFunc(keys, func(key string, values iampolicy.Texts) bool {
-			return !slices.Equal(values, asked[operator][key])
-		})
 		if len(keys) == 0 {
 			delete(wide, operator)
 		}
