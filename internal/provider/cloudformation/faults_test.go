@@ -560,6 +560,8 @@ func TestTroubleOfPrincipals(t *testing.T) {
 	} {
 		providertest.Troubled(t, name, target.Rights, call(t.Context()))
 	}
+	held.Name = b.Scope.Stacks() + "x" // a stack that somebody has given the tag of a binding
+	expect.OK(t, errors.Join(b.Quarantine(t.Context(), held), b.Release(t.Context(), held)))
 }
 
 // A creation ends before its operation does, though it began late.

@@ -101,7 +101,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 // hold applies act to a principal. It does nothing with a stack.
 func (p *Provider) hold(ctx context.Context, h provider.Holding,
 	act func(provider.Quarantiner, context.Context, provider.Holding) error) error {
-	if h.Tags.Binding == "" {
+	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.Scope.Stacks()) {
 		return ctx.Err()
 	}
 	s, learnt, err := p.at(ctx, provider.Instance{Target: h.Target})
