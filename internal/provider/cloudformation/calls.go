@@ -148,18 +148,24 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 				"templates was emptied", digest)
 		}
 	} else if saved, _ := s.p.saved.Get(s.name + "/" + digest); !saved {
-		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
-			if awserr.Is(err, awserr.Absent) {
-				return &target.Trouble{Kind: target.Other, Target: s.name, Err: err, Message: fmt.Sprintf(
-					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew",
-					s.bucket().name)}
-			}
+		if err := s.keep(ctx, digest, body); err != nil {
 			return err
 		}
 		s.p.saved.Put(s.name+"/"+digest, true)
 	}
 	s.put(o, digest, body)
 	return nil
+}
+
+// keep saves a template in the bucket.
+func (s *step) keep(ctx context.Context, digest string, body []byte) error {
+	err := s.save(ctx, s.bucket(), digest, body)
+	if awserr.Is(err, awserr.Absent) {
+		return &target.Trouble{Kind: target.Other, Target: s.name, Err: err, Message: fmt.Sprintf(
+			"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew",
+			s.bucket().name)}
+	}
+	return err
 }
 
 // put puts a template into an order: its text, or, if a call does not take that, the URL at which
@@ -189,7 +195,7 @@ func (s *step) fillRetention(ctx context.Context, o *order) error {
 	}
 	digest := plan.Digest(body)
 	if len(body) > inline {
-		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
+		if err := s.keep(ctx, digest, body); err != nil {
 			return err
 		}
 	}

@@ -564,6 +564,28 @@ func TestTroubleOfPrincipals(t *testing.T) {
 	expect.OK(t, errors.Join(b.Quarantine(t.Context(), held), b.Release(t.Context(), held)))
 }
 
+// An operator is told how to get a bucket for templates, whatever needs it.
+func TestTroubleOfBuckets(t *testing.T) {
+	b := newBench(t)
+	gone := &smithy.GenericAPIError{Code: "NoSuchBucket"}
+	b.refusing("save", gone)
+	s := b.on(b.instance(operation.Provision), plan.Settings{})
+	told := func(what string, err error) {
+		t.Helper()
+		providertest.Troubled(t, what, target.Other, err)
+		expect.Says(t, what, fmt.Sprint(err), "longshore aws bootstrap")
+	}
+	told("a creation", s.template(t.Context(), &order{}, plan.Digest([]byte(suiteTemplate))))
+
+	b.refuse = nil
+	s.in = b.ready(operation.Deprovision)
+	b.refusing("save", gone)
+	long := b.stack()
+	long.body = `{"Description":"` + strings.Repeat("x", inline) + `","Resources":{}}` // no call takes it
+	s.now.stack = long.copy()
+	told("a deletion that retains", s.fillRetention(t.Context(), &order{}))
+}
+
 // A creation ends before its operation does, though it began late.
 func TestCreationEndsInTime(t *testing.T) {
 	b := newBench(t)
