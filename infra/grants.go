@@ -10,7 +10,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// A Grant is a statement of a policy. It may be for names with a star, against a rule of cdk-nag.
+// A Grant is a statement of a policy. It may name resources with a star, which a rule of cdk-nag
+// forbids.
 type Grant struct {
 	awsiam.PolicyStatement
 	// reason is the explanation for readers of the template, in plain words, and stars are those names, as cdk-nag

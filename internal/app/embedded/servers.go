@@ -188,7 +188,7 @@ func Flags() map[string]Flag {
 	return all
 }
 
-// WithFlags returns the environment, with the values of given flags before those of their variables: an empty one, too.
+// WithFlags returns the environment, in which the value of a given flag, even an empty one, replaces that of its variable.
 func WithFlags(given map[string]string, getenv func(string) string) func(string) string {
 	return func(name string) string {
 		if value, ok := given[name]; ok {

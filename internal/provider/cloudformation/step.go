@@ -153,7 +153,7 @@ func (s *step) working(percent int, description string, after time.Duration) pro
 	return provider.Status{Percent: percent, Description: description, After: after, State: s.now.state()}
 }
 
-// fail ends the operation for good, with a failure that the state has too.
+// fail records a failure in the state and returns it with that state: the operation ends for good.
 func (s *step) fail(f provider.Failure) error {
 	s.now.Work.Failed = &f
 	told := f

@@ -71,8 +71,8 @@ func objectAction(p plan.Proof) string {
 	return ""
 }
 
-// The actions of calls of S3: on an object by the method, to read a bucket by the first name in the
-// query.
+// A call on an object needs an action by its method; a call that reads a bucket, one by the first name
+// in its query.
 var (
 	ofObjects = map[string]string{"GET": "s3:GetObject", "PUT": "s3:PutObject", "DELETE": "s3:DeleteObject"}
 	ofBuckets = map[string]string{
