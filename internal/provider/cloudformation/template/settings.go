@@ -1,13 +1,10 @@
 package template
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/sorted"
@@ -51,9 +48,7 @@ type silence struct {
 //go:embed settings.schema.json
 var settingsText []byte
 
-// ofSettings is the schema of settings. It describes each member by what is wrong with another
-// value, and what to write instead, with a semicolon between them.
-var ofSettings = jsonschema.Own("settings of AWS services", settingsText)
+var ofSettings = jsonschema.Settings[settings]("an AWS service's plan", settingsText)
 
 // maxMinutes is a week: without a limit, CloudFormation could be asked to wait far longer than any
 // operation may take.
@@ -62,18 +57,7 @@ const maxMinutes = 7 * 24 * 60
 // readSettings reads the settings of a plan, and checks what can be said without its files.
 func readSettings(given mapping) (s settings, problems []error) {
 	about := func(name, what, mend string) { problems = append(problems, advice.For(name, what, mend)) }
-	text := encoded(given)
-	value, _ := jsonschema.Parse(text)
-	for _, v := range jsonschema.Sorted(ofSettings().Explain(value)) {
-		what, mend, known := strings.Cut(v.Remedy, "; ")
-		if !known {
-			what, mend = "is no setting of an AWS service's plan", v.Remedy
-		}
-		about(jsonschema.Unescape(strings.ReplaceAll(strings.TrimPrefix(v.Member, "/"), "/", ".")), what, mend)
-	}
-	from := json.NewDecoder(bytes.NewReader(text))
-	from.UseNumber()
-	_ = from.Decode(&s) // what has another type is refused already, and left out
+	s, problems = ofSettings(given)
 	if _, is := given["existing"].(mapping); !is {
 		s.Existing = nil
 	}
