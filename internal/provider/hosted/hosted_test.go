@@ -1,13 +1,10 @@
 package hosted_test
 
 import (
-	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/expect"
@@ -58,43 +55,6 @@ func TestPasswords(t *testing.T) {
 	for _, short := range [][]byte{nil, {}, secret[:31]} { // from none of it, who knows the name knows the password
 		if p, err := hosted.Password(short, "a"); err == nil || p != "" {
 			t.Errorf("a secret of %d bytes gives the password %q: %v", len(short), p, err)
-		}
-	}
-}
-
-// Numbers come from decoders of several kinds; what is none, or unknown, is told. What is deleted is retained or dropped.
-func TestSettings(t *testing.T) {
-	for name, tc := range map[string]struct {
-		settings  map[string]any
-		want      int
-		retention int
-		wrong     string
-	}{
-		"None":     {nil, 0, 0, ""},
-		"Integer":  {map[string]any{"n": 3, "other": "x"}, 3, 0, ""},
-		"JSON":     {map[string]any{"n": json.Number("4")}, 4, 0, ""},
-		"Float":    {map[string]any{"n": 5.0}, 5, 0, ""},
-		"Unsigned": {map[string]any{"n": uint64(6)}, 6, 0, ""},
-		"Half":     {map[string]any{"n": 5.5}, 0, 0, "n"},
-		"Text":     {map[string]any{"n": "5"}, 0, 0, "n"},
-		"Small":    {map[string]any{"n": 0}, 0, 0, "n"},
-		"Large":    {map[string]any{"n": int64(1 << 40)}, 0, 0, "n"},
-		"Unknown":  {map[string]any{"m": 5}, 0, 0, "m"},
-		"Drop":     {map[string]any{"on_delete": "drop"}, 0, 0, ""},
-		"Retain":   {map[string]any{"retain_days": json.Number("7")}, 0, 7, ""},
-		"Both":     {map[string]any{"on_delete": "drop", "retain_days": 7}, 0, 7, "on_delete"},
-		"Keep":     {map[string]any{"on_delete": "keep"}, 0, 0, "on_delete"},
-		"Never":    {map[string]any{"retain_days": 0}, 0, 0, "retain_days"},
-	} {
-		var got int
-		var d hosted.Deletion
-		err := hosted.ReadSettings(tc.settings, &d, []hosted.Number{{Name: "n", Max: 10, Into: &got, Remedy: "write one"}}, "other")
-		wrong := ""
-		if e, ok := errors.AsType[*advice.Error](err); ok {
-			wrong = e.Name
-		}
-		if got != tc.want || d.RetainDays != tc.retention || wrong != tc.wrong {
-			t.Errorf("%s: %d, retained for %d, wrong is %q, want %+v", name, got, d.RetainDays, wrong, tc)
 		}
 	}
 }

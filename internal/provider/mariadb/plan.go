@@ -3,13 +3,16 @@ package mariadb
 import (
 	"context"
 	"crypto/sha1"
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
+	jsonschema "github.com/longshore/longshore/internal/catalog/schema"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -25,16 +28,16 @@ type settings struct {
 	hosted.Deletion
 }
 
+//go:embed settings.schema.json
+var settingsText []byte
+
+var readSettings = jsonschema.Settings[settings]("databases", settingsText)
+
 // Check implements check.Func.
 func Check(plan check.Plan) (json.RawMessage, error) {
-	var m settings
-	if err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
-		{Name: "connection_limit", Max: 10000, Into: &m.Connections,
-			Remedy: "write how many connections a binding may have, 1 to 10000, or leave it out for any number"},
-		{Name: "statement_timeout", Max: 86400, Into: &m.StatementTimeout,
-			Remedy: "write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
-	}); err != nil {
-		return nil, err
+	m, problems := readSettings(plan.Settings)
+	if problems != nil {
+		return nil, errors.Join(problems...)
 	}
 	return json.Marshal(m)
 }

@@ -2,15 +2,16 @@ package postgres
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/catalog/schema"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -29,63 +30,19 @@ func settingsOf(snapshot json.RawMessage) (settings, error) {
 	return hosted.Recorded[settings](snapshot)
 }
 
+//go:embed settings.schema.json
+var settingsText []byte
+
+var readSettings = schema.Settings[settings]("databases", settingsText)
+
 // Check implements check.Func.
 func Check(plan check.Plan) (json.RawMessage, error) {
-	var m settings
-	err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
-		{Name: "connection_limit", Max: 10000, Into: &m.ConnectionLimit,
-			Remedy: "write how many connections a database takes, 1 to 10000, or leave it out for any number"},
-		{Name: "statement_timeout", Max: 86400, Into: &m.StatementTimeout,
-			Remedy: "write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
-		{Name: "size_warning", Max: math.MaxInt32, Into: &m.SizeWarning,
-			Remedy: "write the megabytes from which on users are warned, or leave it out for no warning"},
-		{Name: "valid_days", Max: 3650, Into: &m.ValidDays,
-			Remedy: "write for how many days a binding's password is valid, 1 to 3650, or leave it out for ever"},
-	}, "extensions", "target")
-	if err != nil {
-		return nil, err
+	m, problems := readSettings(plan.Settings)
+	if problems != nil {
+		return nil, errors.Join(problems...)
 	}
-	if m.Extensions, err = extensions(plan.Settings["extensions"]); err != nil {
-		return nil, err
-	}
-	if v, ok := plan.Settings["target"]; ok {
-		if m.Target, ok = v.(string); !ok || m.Target == "" {
-			return nil, advice.For("target", "is not a name", "name the server that the plan's databases are made on, or "+
-				"leave it out")
-		}
-	}
+	slices.Sort(m.Extensions)
 	return json.Marshal(m)
-}
-
-// maxExtensions and maxExtensionName bound the size of a snapshot.
-const (
-	maxExtensions    = 100
-	maxExtensionName = 63
-)
-
-// extensions reads the list of extensions that users may ask for.
-func extensions(v any) ([]string, error) {
-	const how = "list names of extensions in letters, digits, - and _, each once, such as [pgcrypto, citext], or leave it out " +
-		"for none"
-	if v == nil {
-		return nil, nil
-	}
-	list, ok := v.([]any)
-	var all []string
-	for _, item := range list {
-		name, isText := item.(string)
-		if !isText || name == "" || len(name) > maxExtensionName || slices.Contains(all, name) ||
-			strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			ok = false
-			break
-		}
-		all = append(all, name)
-	}
-	if !ok || len(all) > maxExtensions {
-		return nil, advice.For("extensions", "is not a list of extensions", how)
-	}
-	slices.Sort(all)
-	return all, nil
 }
 
 // asked holds the parameters of a provision, an update, or a bind.

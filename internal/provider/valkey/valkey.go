@@ -7,13 +7,14 @@ package valkey
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
+	"errors"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
-	"github.com/longshore/longshore/internal/base/sorted"
+	"github.com/longshore/longshore/internal/catalog/schema"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -44,18 +45,17 @@ func New(o Options) *Provider {
 	})
 }
 
+//go:embed settings.schema.json
+var settingsText []byte
+
+var readSettings = schema.Settings[hosted.Deletion]("a Valkey plan", settingsText)
+
 // Check is a check.Func. It accepts only the settings of deletion: Valkey can limit the rights of a user, but
 // neither its memory nor its connections.
 func Check(plan check.Plan) (json.RawMessage, error) {
-	var d hosted.Deletion
-	for name := range sorted.Map(plan.Settings) {
-		if name != "retain_days" && name != "on_delete" {
-			return nil, advice.For(name, "is no setting of a Valkey plan", "leave it out: Valkey limits neither memory nor "+
-				"connections of a user")
-		}
-	}
-	if err := hosted.ReadSettings(plan.Settings, &d, nil); err != nil || d.RetainDays == 0 {
-		return nil, err
+	d, problems := readSettings(plan.Settings)
+	if problems != nil || d.RetainDays == 0 {
+		return nil, errors.Join(problems...)
 	}
 	return json.Marshal(d)
 }
