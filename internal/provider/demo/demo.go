@@ -104,7 +104,7 @@ func (p *Provider) step(
 			return st, failed(op.Kind, err.Error())
 		}
 	}
-	plan, _ := settingsOf(in.Settings) // Check has refused settings that the demo does not understand
+	plan := settingsOf(in.Settings)
 	delay := p.delay
 	switch {
 	case plan.Delay != nil:

@@ -536,6 +536,13 @@ func TestCheck(t *testing.T) {
 		"Grant":     {map[string]any{"grant": "disk"}, "grant"},
 		"Null":      {map[string]any{"grant": nil}, "grant"},
 		"ValidDays": {map[string]any{"valid_days": 0}, "valid_days"},
+		"Always":    {map[string]any{"fail": true}, ""},
+		"FailOne":   {map[string]any{"fail": []any{"bind", "bnid"}}, "fail.1"},
+		"FailNull":  {map[string]any{"fail": nil}, "fail"},
+		"Long":      {map[string]any{"delay_seconds": 604800.5}, "delay_seconds"},
+		"LongValid": {map[string]any{"valid_days": 3651}, "valid_days"},
+		"Case":      {map[string]any{"Grant": "route", "FAIL": "bind"}, ""},
+		"OtherCase": {map[string]any{"Grant": "disk"}, "Grant"},
 	} {
 		snapshot, err := demo.Check(check.Plan{Settings: c.settings})
 		wrong, _ := errors.AsType[*advice.Error](err)

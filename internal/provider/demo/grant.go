@@ -18,9 +18,6 @@ const (
 	domain = ".demo.longshore.example"
 )
 
-// granted lists the values of the setting grant; the empty one means plain credentials.
-var granted = []string{"", "volume", "route", "syslog"}
-
 // Names returns the names in the credentials of the instance or binding with the tags.
 func Names(t provider.Tags) []string {
 	role := "instance"
@@ -33,7 +30,7 @@ func Names(t provider.Tags) []string {
 // grantOf returns the binding's grant. It derives from the ids, the binding's secret and the start
 // of the operation, so that every step returns the same grant.
 func grantOf(b provider.Binding) (*provider.Grant, error) {
-	plan, _ := settingsOf(b.Instance.Settings) // Check has refused settings that the demo does not understand
+	plan := settingsOf(b.Instance.Settings)
 	instance := Names(provider.TagsOf(b.Instance))[0]
 	g := &provider.Grant{Credentials: map[string]any{}}
 	if plan.ValidDays != nil {

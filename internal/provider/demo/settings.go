@@ -1,25 +1,20 @@
 package demo
 
 import (
-	"bytes"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
-	"github.com/longshore/longshore/internal/base/sorted"
+	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
-const (
-	// maxDelay is the longest time that an operation can be made to take, in seconds: a week.
-	maxDelay = 7 * 24 * 60 * 60
-	// maxValidDays is the longest time for which credentials can be valid: ten years.
-	maxValidDays = 3650
-)
+// maxDelay is the longest time that an operation can be made to take, in seconds: a week.
+const maxDelay = 7 * 24 * 60 * 60
 
 // asked are the settings of a plan that users can also give as parameters.
 type asked struct {
@@ -84,7 +79,7 @@ func askedBy(parameters json.RawMessage) (a asked, err error) {
 	switch {
 	case errors.Is(err, errFail):
 		return asked{}, errFail
-	case errors.As(err, &wrong) && wrong.Field != "" || err == nil && !a.valid():
+	case errors.As(err, &wrong) && wrong.Field != "" || err == nil && a.Delay != nil && (*a.Delay < 0 || *a.Delay > maxDelay):
 		return asked{}, errDelay
 	case err != nil:
 		return asked{}, errObject
@@ -92,33 +87,22 @@ func askedBy(parameters json.RawMessage) (a asked, err error) {
 	return a, nil
 }
 
-func (a asked) valid() bool { return a.Delay == nil || *a.Delay >= 0 && *a.Delay <= maxDelay }
-
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// settingsOf reads a plan's settings. Their numbers may have any type that a decoder produces.
-func settingsOf(fixed map[string]any) (s settings, err error) {
-	text, err := json.Marshal(fixed)
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields()
-		err = d.Decode(&s)
-	}
-	days := s.ValidDays
-	if err == nil && (!s.valid() || days != nil && (*days <= 0 || *days > maxValidDays) || !slices.Contains(granted, s.Grant)) {
-		err = errors.New("a setting has no value that the demo understands")
-	}
-	return s, err
+// settingsOf returns a plan's settings, which Check has accepted.
+func settingsOf(fixed map[string]any) (s settings) {
+	text, _ := json.Marshal(fixed)
+	_ = json.Unmarshal(text, &s)
+	return s
 }
+
+//go:embed settings.schema.json
+var settingsText []byte
+
+var readSettings = schema.Settings[settings]("the demo", settingsText)
 
 // Check is a check.Func. Instances record no snapshot.
 func Check(plan check.Plan) (json.RawMessage, error) {
-	for name, value := range sorted.Map(plan.Settings) {
-		if _, err := settingsOf(map[string]any{name: value}); err != nil || value == nil || value == "" {
-			return nil, &advice.Error{Name: name, What: "is no setting of the demo, or has a value that it does not understand",
-				Remedy: "write delay_seconds, a number from 0 to 604800; fail, one of provision, update, deprovision, bind and " +
-					"unbind, or a list of them; grant, one of volume, route and syslog; or valid_days, a number up to 3650"}
-		}
-	}
-	return nil, nil
+	_, problems := readSettings(plan.Settings)
+	return nil, errors.Join(problems...)
 }
