@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -109,6 +111,48 @@ func TestFakeIsAsReal(t *testing.T) {
 			}
 			expect.Same(t, "what the real one and the fake say", on[0].said, on[1].said)
 		})
+	}
+}
+
+// A database is entered while as little as possible is lifted, and is then as it was. Where it is dropped meanwhile, the step
+// looks again.
+func TestOnlyWhatBarsTheBrokerIsLifted(t *testing.T) {
+	t.Parallel()
+	real, ctx, name := realServer(t), t.Context(), "lsd"+strings.ToLower(rand.Text())
+	during := ""
+	real.cfg.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		all, err := c.Exec(ctx, "SELECT datallowconn, datconnlimit FROM pg_database WHERE datname = '"+name+"'").ReadAll()
+		if err == nil && len(all[0].Rows) > 0 {
+			during = string(bytes.Join(all[0].Rows[0], []byte(" ")))
+		}
+		return err
+	}
+	enter := func(c sqlSession) error {
+		return work{sqlServer: real, sqlSession: c}.enter(name, func(sqlSession) error { return nil })
+	}
+	for _, one := range []struct{ is, during, then string }{
+		{"ALLOW_CONNECTIONS false CONNECTION LIMIT 5", "t 5", "false 5"},
+		{"ALLOW_CONNECTIONS true CONNECTION LIMIT 0", "t -1", "true 0"},
+		{"ALLOW_CONNECTIONS false CONNECTION LIMIT 0", "t -1", "false 0"},
+	} {
+		then := ""
+		expect.OK(t, real.with(ctx, func(c sqlSession) error {
+			return errors.Join(c.script("CREATE DATABASE %1$I "+one.is, name), enter(c), c.row(
+				"SELECT datallowconn || ' ' || datconnlimit FROM pg_database WHERE datname = $1", name).Scan(&then))
+		}))
+		expect.Same(t, one.is+", while it is entered", one.during, during)
+		expect.Same(t, one.is+", then", one.then, then)
+		err := real.with(ctx, func(c sqlSession) error {
+			real.cfg.OnPgError = func(_ *pgconn.PgConn, e *pgconn.PgError) bool {
+				_ = c.script("DROP DATABASE %1$I", name) // at the refusal
+				return e.Severity != "FATAL"
+			}
+			return enter(c)
+		})
+		real.cfg.OnPgError = nil
+		if !errors.Is(err, hosted.ErrChanged) && classOf(err) != hosted.Busy {
+			t.Errorf("%s, and dropped: %v", one.is, err)
+		}
 	}
 }
 

@@ -23,9 +23,9 @@ type work struct {
 // enter lends do a session in another database.
 //
 // Hazard: once a database is at its limit, only superusers get in, so a tenant could block its own unbind;
-// and nobody gets into a retained database. So enter lifts the limit, and opens the database, until its
-// session is connected. If the step dies in between, the next step sets the limit again (seen.bounded), and a
-// retained database stays safe because nobody has the right to connect to it.
+// and nobody gets into a retained database. So enter opens the database, or lifts the limit, until its
+// session is connected; it does both only if both bar it. If the step dies in between, the next step sets the
+// limit again (seen.bounded), and a retained database stays safe because nobody has the right to connect to it.
 func (w work) enter(database string, do func(sqlSession) error) error {
 	back, entered := "", false
 	alter := func(how string) error { return w.script("ALTER DATABASE %1$I "+how, database) }
@@ -40,25 +40,33 @@ func (w work) enter(database string, do func(sqlSession) error) error {
 			return do(c)
 		})
 	}
+	lifted := func(how, undo string) error {
+		back += " " + undo
+		if err := alter(how); err != nil {
+			return err
+		}
+		return visit()
+	}
 	err := visit()
-	why := classOf(err)
-	if entered || why != shut && why != crowded {
-		return err
+	if !entered && classOf(err) == shut {
+		err = lifted("ALLOW_CONNECTIONS true", "ALLOW_CONNECTIONS false")
 	}
-	// The label that has the limit is known here of the instance's own database alone: others have granted something.
-	lift := "CONNECTION LIMIT -1"
-	err = w.row(`SELECT 'CONNECTION LIMIT ' || CASE WHEN datname = $2 THEN $3::int ELSE datconnlimit END
-FROM pg_database WHERE datname = $1`, database, w.database, w.seen.owner.details().connections()).Scan(&back)
-	if err != nil {
-		return err
+	if !entered && classOf(err) == crowded {
+		// Only the label of the instance's own database is read here; another database is entered because its
+		// tenant has granted something.
+		var limit int
+		failed := w.row(`SELECT CASE WHEN datname = $2 THEN $3::int ELSE datconnlimit END FROM pg_database WHERE datname = $1`,
+			database, w.database, w.seen.owner.details().connections()).Scan(&limit)
+		switch {
+		case errors.Is(failed, pgx.ErrNoRows):
+			return hosted.ErrChanged
+		case failed != nil:
+			err = failed
+		default:
+			err = lifted("CONNECTION LIMIT -1", "CONNECTION LIMIT "+strconv.Itoa(limit))
+		}
 	}
-	if why == shut {
-		back, lift = back+" ALLOW_CONNECTIONS false", lift+" ALLOW_CONNECTIONS true"
-	}
-	if err = alter(lift); err == nil {
-		err = visit()
-	}
-	if !entered {
+	if !entered && back != "" {
 		err = errors.Join(err, alter(back))
 	}
 	return err
