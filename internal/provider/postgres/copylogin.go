@@ -55,8 +55,8 @@ ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = %3$s`, n.da
 }
 
 // evictCopy removes the login of a copy, as an unbind removes the login of a binding. It reports whether the
-// login is gone: while sessions are ending, or somebody else holds a lock, the caller must call it again. It
-// leaves a role alone that is not the broker's.
+// login is gone: while sessions are ending, or somebody else holds a lock or works on the same things, the
+// caller must call it again. It leaves a role alone that is not the broker's.
 func evictCopy(ctx context.Context, d *sqlServer, n names) (gone bool, err error) {
 	err = d.with(ctx, func(c sqlSession) error {
 		for range evictActs {
@@ -73,7 +73,8 @@ func evictCopy(ctx context.Context, d *sqlServer, n names) (gone bool, err error
 		}
 		return nil
 	})
-	if _, goesOn := errors.AsType[*hosted.Later](err); goesOn || classOf(err) == hosted.Locked {
+	_, goesOn := errors.AsType[*hosted.Later](err)
+	if class := classOf(err); goesOn || errors.Is(err, hosted.ErrChanged) || class == hosted.Busy || class == hosted.Locked {
 		err = nil
 	}
 	return gone, err
