@@ -56,8 +56,8 @@ var (
 	errSaving = errors.New("this instance is being saved already: wait until that is done")
 )
 
-// evictWithin is how long a copy waits for its logins to be removed. At its end, the next step evicts those
-// that are left.
+// evictWithin is how long a copy waits for its logins to be removed. At the end of a copy, the next step
+// evicts those that are left.
 const evictWithin = 20 * time.Second
 
 // save writes the content of a database in pg_dump's custom format, and returns when that is done.

@@ -7,7 +7,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// names are the names of the things that are made for an instance, and for a binding of it.
+// names are the names of the things that are made for an instance, and for a login of a binding or a copy of it.
 type names struct {
 	database, owner, login string
 	// reader is the role whose members are the bindings that only read.
@@ -170,8 +170,8 @@ type dropOwner struct{}
 // setLimit sets how many connections the database accepts, after a step died that had lifted the limit.
 type setLimit struct{ limit int }
 
-// createLogin makes a binding's role with its label, in one transaction. The role works as the owner role
-// unless it only reads. Without a verifier, it cannot log in yet.
+// createLogin makes the role of a binding with its label, or of a copy with its mark, in one transaction. The
+// role works as the owner role unless it only reads. Without a verifier, it cannot log in yet.
 type createLogin struct {
 	label    string
 	readOnly bool

@@ -5,6 +5,7 @@ package pgserver_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -284,9 +285,12 @@ func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	dir := dataFolder(t)
 	h := hold(t, dir, pgserver.Account{})
-	var kept struct{ Port int }
+	var kept struct {
+		Port    int
+		Sockets string
+	}
 	expect.OK(t, json.Unmarshal(expect.Get(os.ReadFile(filepath.Join(dir, "server.json")))(t), &kept))
-	c := pgserver.Cluster{Sockets: filepath.Join(dir, "socket"), Port: kept.Port}
+	c := pgserver.Cluster{Sockets: cmp.Or(kept.Sockets, filepath.Join(dir, "socket")), Port: kept.Port}
 	session := expect.Get(c.Connect(t.Context(), ""))(t)
 	defer func() { _ = session.Close(context.Background()) }()
 	h.kill()
