@@ -8,10 +8,6 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// onDelete is the plan setting that drops deleted instances, which is the default: retain_days has
-// them retained.
-const onDelete = "on_delete"
-
 // Deletion is the part of a plan's snapshot that decides what happens to deleted instances. The
 // worker reads it (check.RetentionOf).
 type Deletion struct {
