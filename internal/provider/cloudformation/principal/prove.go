@@ -15,13 +15,19 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // NewProver returns a Prover that makes calls in the config's region, at the config's endpoint if
 // it has one. It does not use the config's credentials. now dates the signatures.
-func NewProver(cfg aws.Config, now func() time.Time) Prover { return prover{cfg, now} }
+func NewProver(cfg aws.Config, now func() time.Time) Prover {
+	if cfg.HTTPClient == nil { // the loader leaves it to the clients of services
+		cfg.HTTPClient = awshttp.NewBuildableClient()
+	}
+	return prover{cfg, now}
+}
 
 type prover struct {
 	aws.Config
