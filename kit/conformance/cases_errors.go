@@ -108,8 +108,7 @@ func malformedCases() []Case {
 	malformed := []struct{ rule, name, content string }{
 		{"INP-01", "brace", "{"}, {"INP-01", "text", "not json"}, {"INP-01", "empty", ""}, {"INP-01", "garbage", "{}x"},
 		{"INP-02", "array", "[]"}, {"INP-02", "string", `"x"`}, {"INP-02", "null", "null"}, {"INP-02", "number", "1"},
-		{"INP-17", "utf8", `{"service_id":"$service","plan_id":"$plan","organization_guid":"$organization",` +
-			`"space_guid":"$space",` + "\"parameters\":{\"x\":\"\xff\"}}"},
+		{"INP-17", "utf8", "{\"service_id\":\"\xff\"}"},
 	}
 	type wrong struct {
 		member string
