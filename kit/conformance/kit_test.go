@@ -67,22 +67,37 @@ func checked(t *testing.T, target conformance.Target, o conformance.Options) con
 // notOffered are the cases that no plan of the demo has anything to show for.
 var notOffered = []string{"UPD-15/allowed", "CAT-19/endpoint", "ROT-06"}
 
-// Our broker passes.
+// Our broker passes. On a busy machine an operation may end before a case can ask about it: such a case is asked again, alone.
 func TestOurBrokerConforms(t *testing.T) {
-	report := checked(t, at(t, open(t).Handler), conformance.Options{})
+	target := at(t, open(t).Handler)
+	report := checked(t, target, conformance.Options{})
+	if late := skipped(t, report); late != nil {
+		alone := regexp.MustCompile("^(" + strings.Join(late, "|") + ") ")
+		for _, id := range skipped(t, checked(t, target, conformance.Options{Only: alone, Parallel: 1})) {
+			t.Errorf("%s was not asked, twice", id)
+		}
+	}
+	t.Logf("%d cases in %v: %d passed, %d not applicable", len(report.Results), report.Duration,
+		report.Count(conformance.Passed), report.Count(conformance.NotApplicable))
+}
+
+// skipped returns patterns of the ids of cases that were not asked, of those that the demo has something to show for. It
+// reports each case that failed, and what is left behind.
+func skipped(t *testing.T, report conformance.Report) (ids []string) {
+	t.Helper()
 	for _, r := range report.Results {
 		switch r.Outcome {
 		case conformance.Failed, conformance.Blocked:
 			saysWrong(t, r)
 		case conformance.NotApplicable:
 			if !slices.Contains(notOffered, r.ID) {
-				t.Errorf("%s was not asked: %s", r.ID, r.Reason)
+				t.Logf("%s was not asked: %s", r.ID, r.Reason)
+				ids = append(ids, regexp.QuoteMeta(r.ID))
 			}
 		}
 	}
 	expect.Same(t, "left behind", "", strings.Join(report.Left, "\n"))
-	t.Logf("%d cases in %v: %d passed, %d not applicable", len(report.Results), report.Duration,
-		report.Count(conformance.Passed), report.Count(conformance.NotApplicable))
+	return ids
 }
 
 // onlyVariable restricts the cases, for work on one of them.

@@ -315,7 +315,7 @@ func (c *chronicle) vanished(q planned) {
 }
 
 // checkWait bounds the check of one group.
-const checkWait = 30 * time.Second
+const checkWait = 3 * time.Minute
 
 // verdict says what is wrong with the histories; empty if nothing is.
 func (c *chronicle) verdict(t *testing.T) string {
