@@ -169,7 +169,7 @@ func (s Settings) check(r *reader) {
 		r.refuse("platform-rate", s.PlatformRate,
 			fmt.Sprintf("no more than throttle-rate, which is %d for all", s.ThrottleRate))
 	}
-	// These forms are also those of other settings, and of package secrets.
+	// Other settings and package secrets use these forms too, so the schema does not repeat them.
 	r.match("key", s.Key, keyARN, "the ARN of a key of KMS")
 	r.match("secret", s.Secret, secrets.ARN, "the whole ARN of a secret of Secrets Manager")
 	// The code of the functions that use these settings checks them.

@@ -103,5 +103,18 @@ func TestCheckOfDeletion(t *testing.T) {
 	dropped := expect.Get(mariadb.Check(check.Plan{Settings: map[string]any{"on_delete": "drop"}}))(t)
 	expect.Same(t, "the snapshot of a plan that drops", "{}", string(dropped))
 	_, err := mariadb.Check(check.Plan{Settings: map[string]any{"on_delete": "drop", "retain_days": 7}})
-	expect.Says(t, "the error of one that does both", fmt.Sprint(err), "on_delete")
+	expect.Says(t, "the error of one that does both", fmt.Sprint(err), "on_delete", "contradicts retain_days")
+}
+
+func TestCheckOfBounds(t *testing.T) {
+	most := map[string]any{"connection_limit": 10000, "statement_timeout": 86400, "retain_days": 3650}
+	taken := expect.Get(mariadb.Check(check.Plan{Settings: most}))(t)
+	expect.Same(t, "the snapshot", `{"connection_limit":10000,"statement_timeout":86400,"retain_days":3650}`, string(taken))
+	for name, values := range map[string][]any{"connection_limit": {0, 10001, "7"}, "statement_timeout": {0, 86401},
+		"retain_days": {0, 3651}, "on_delete": {"keep", 7}} {
+		for _, value := range values {
+			_, err := mariadb.Check(check.Plan{Settings: map[string]any{name: value}})
+			expect.Says(t, fmt.Sprint("the error of ", value), fmt.Sprint(err), name)
+		}
+	}
 }

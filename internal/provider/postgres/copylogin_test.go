@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
-// ofACopy is a server, and a side of a copy whose database is the broker's own.
+// ofACopy returns a server, and a side of a copy whose database is the broker's own.
 func ofACopy(t *testing.T, s *pgtest.Server) (*sqlServer, names) {
 	t.Helper()
 	access := s.Access()

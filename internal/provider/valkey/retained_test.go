@@ -123,6 +123,9 @@ func TestCheck(t *testing.T) {
 		"Retain": {map[string]any{"retain_days": 7}, `{"retain_days":7}`},
 		"Both":   {map[string]any{"on_delete": "drop", "retain_days": 7}, ""},
 		"Limit":  {map[string]any{"connection_limit": 7}, ""},
+		"Keep":   {map[string]any{"on_delete": "keep"}, ""},
+		"NoDays": {map[string]any{"retain_days": 0}, ""},
+		"Many":   {map[string]any{"retain_days": 3651}, ""},
 	} {
 		got, err := valkey.Check(check.Plan{Settings: tc.settings})
 		said, _ := json.Marshal(got)

@@ -69,8 +69,8 @@ type Resource struct {
 	Properties          mapping
 }
 
-// written holds the resources of an account, with the names of what Resources fills in. The bucket
-// holds templates by their digests, and keeps versions, so that no template is replaced unseen. The
+// written holds the resources of an account, in which ${NAME} stands for what Resources fills in. The
+// bucket holds templates by their digests, and keeps versions, so that no template is replaced unseen. The
 // trust policy of a service role asks for the account only if it is there: CloudFormation does not
 // promise to send the account on whose behalf it asks.
 //
@@ -122,17 +122,20 @@ func letters(name string) string {
 
 // resource returns the written resource of this name. Each value takes the place of a whole text.
 func resource(scope plan.Scope, name string, values mapping) Resource {
-	var all map[string]Resource
-	read(written, scope, values, &all)
-	render(all[name].Properties)
-	return all[name]
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(written), &all) // read refuses what this leaves empty
+	var r Resource
+	read(string(all[name]), scope, values, &r)
+	render(r.Properties)
+	return r
 }
 
 // read reads JSON with the names and paths of the scope in its texts, and with values in the place of
 // those texts that consist of ${NAME} alone. It refuses members that it does not know: one could be
 // a condition.
 func read(text string, scope plan.Scope, values mapping, into any) {
-	pairs := []string{"${Scope}", string(scope), "${Path}", scope.Path(), "${FixedPath}", scope.FixedPath()}
+	pairs := []string{"${Scope}", string(scope), "${LabelScope}", plan.LabelScope,
+		"${Path}", scope.Path(), "${FixedPath}", scope.FixedPath()}
 	for name, value := range values {
 		raw, _ := json.Marshal(value) // texts and lists of texts always encode
 		pairs = append(pairs, `"${`+name+`}"`, string(raw))
